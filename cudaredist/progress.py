@@ -13,6 +13,8 @@ _Item = TypeVar("_Item")
 _WINDOW = 15.0
 """Seconds for the measurement of the rate."""
 _SAMPLE = 0.5
+_FIRST_SHARE = 0.1
+"""The share of the items after which their time is known. The first ones are often the slowest."""
 _UNITS = ("kB", "MB", "GB", "TB")
 
 
@@ -69,7 +71,7 @@ class Progress:
     _mutex: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.started = self.clock()
+        self.started = self._step_started = self.clock()
 
     @property
     def total(self) -> int | None:
@@ -98,6 +100,16 @@ class Progress:
             self.items += items
             self.expected += size or 0
             self.is_size_known &= size is not None
+
+    def step(self, title: str, items: int) -> None:
+        """Begin a step of the run. The remaining time is that of its items.
+
+        `title` is for classes that display the progress.
+        """
+        del title
+        with self._changing():
+            self.items, self.finished = items, 0
+            self._step_started = self.clock()
 
     def begin(self, name: str, size: int | None) -> int:
         """Add an item in progress and return its number."""
@@ -162,8 +174,9 @@ class Progress:
         seconds: float | None = None
         if self.expected and self.total is not None:
             seconds = (self.total - self.received) / rate if rate else None
-        elif self.finished:
-            seconds = (self.items - self.finished) * (now - self.started) / self.finished
+        elif self.finished and self.finished >= _FIRST_SHARE * self.items:
+            pending = self.items - self.finished
+            seconds = pending * (now - self._step_started) / self.finished
         return "time unknown" if seconds is None else f"{_time(seconds)} left"
 
 

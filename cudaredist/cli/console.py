@@ -171,6 +171,11 @@ class TerminalProgress(Progress):
                     self._bars = _Bars(self._console.rich(), self)
                 self._bars.show(self)
 
+    def step(self, title: str, items: int) -> None:
+        """Begin a step of the run with a title of its own."""
+        self._title = title
+        super().step(title, items)
+
     def __str__(self) -> str:
         """Return the title, items, bytes, rate and remaining time."""
         return f"{self._title} {super().__str__()}"

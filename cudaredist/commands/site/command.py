@@ -67,7 +67,7 @@ def site(options: SiteOptions, session: Session) -> int:
     store = session.read_store(options.data)
     other = None if options.data.channel else store.with_unexamined().in_other_channel()
     cache = open_cache(options.cache_dir)
-    progress = session.progress("making the site")
+    progress = session.progress("indexing")
     index = Index(store, cache, progress)
     if not options.check:
         session.share_files(with_group=True)

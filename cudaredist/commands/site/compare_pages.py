@@ -48,7 +48,8 @@ def _packages(facts: ReleaseFacts) -> Iterator[tuple[str, str, list[Any]]]:
     newest_variant_first = sorted(facts.archives, key=lambda x: x.archive.id.place, reverse=True)
     for item in sorted(newest_variant_first, key=_rank):
         history = item.history
-        row = item.archive.id.place, history.size, history.symbols, history.device_code
+        facts_of_code = history.symbols, history.device_code, history.sonames
+        row = item.archive.id.place, history.size, *facts_of_code
         places[item.archive.package].append(row)
     for package in facts.manifest.packages:
         yield package.name, version_words(package), places[package.name]
@@ -75,4 +76,5 @@ def _facts(facts: ReleaseFacts) -> Iterator[tuple[str, FactValue]]:
 def _title(fact: Fact) -> str:
     """Return the name of a fact without its value."""
     end = _ENDS.get(fact.name.rpartition(".")[2], "")
-    return _TITLES.get(fact.name) or f"{fact.statement.partition(':')[0]}{end}"
+    title = fact.statement.partition(":")[0].removesuffix(f" {fact.value}")
+    return _TITLES.get(fact.name) or f"{title}{end}"

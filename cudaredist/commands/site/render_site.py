@@ -52,6 +52,7 @@ from cudaredist.commands.site.release_pages import (
     platform_order,
     product_title,
 )
+from cudaredist.commands.site.search_answers import answer_entries
 from cudaredist.commands.site.search_index import (
     INDEX_PATH,
     count_entries,
@@ -85,7 +86,7 @@ def site_files(data: SiteData) -> dict[str, Callable[[], bytes]]:
     pages = _pages(data)
     packages = frozenset(page.title for page in pages.values() if isinstance(page, PackagePage))
     pieces = symbol_pieces(data.symbols.values(), packages)
-    entries = list(search_entries(pages))
+    entries = [*search_entries(pages, data.programs), *answer_entries(data)]
     pages["search"] = make_search_page(count_entries(entries, pieces), data)
     environment = _environment(data, packages)
     files: dict[str, Callable[[], bytes]] = {INDEX_PATH: partial(index_script, entries, pieces)}

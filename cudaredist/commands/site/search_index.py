@@ -26,7 +26,7 @@ from cudaredist.commands.site.symbol_index import SymbolPiece
 from cudaredist.redists import CUDA
 from cudaredist.words import plural
 
-KINDS = ("product", "package", "soname", "gpu", "release", "symbol", "file")
+KINDS = ("product", "package", "soname", "gpu", "release", "driver", "compiler", "symbol", "file")
 """The kinds of entries, in the order of results."""
 INDEX_PATH = "assets/search-index.js"
 
@@ -41,8 +41,13 @@ class SearchEntry(NamedTuple):
     detail: str
 
 
-def search_entries(pages: Mapping[str, SitePage]) -> Iterator[SearchEntry]:
-    """Yield the entries of all pages, which are given by address."""
+def search_entries(
+    pages: Mapping[str, SitePage], programs: Mapping[str, str]
+) -> Iterator[SearchEntry]:
+    """Yield the entries of all pages, which are given by address.
+
+    `programs` has the main program of packages.
+    """
     for address, page in pages.items():
         link = page_link(address, "")
         match page:
@@ -53,7 +58,7 @@ def search_entries(pages: Mapping[str, SitePage]) -> Iterator[SearchEntry]:
                 text = f"{page.product} {page.summary.release}"
                 yield SearchEntry("release", text, link, page.summary.date or "")
             case PackagePage():
-                yield from _package_entries(page, link)
+                yield from _package_entries(page, link, programs.get(page.summary.package))
             case GpuPage():
                 yield SearchEntry("gpu", ", ".join(_gpu_names(page)), link, page.title)
             case CompilersPage():
@@ -62,20 +67,21 @@ def search_entries(pages: Mapping[str, SitePage]) -> Iterator[SearchEntry]:
                     text = f"{product_title(CUDA)} {label}"
                     yield SearchEntry("release", text, f"{link}#{label}", "host compilers only")
             case OtherKindPage():
-                yield from _other_entries(page, link)
+                yield from _other_entries(page, link, programs)
             case FilesPage():
                 yield from _file_entries(page, link)
             case _:
                 pass
 
 
-def _package_entries(page: PackagePage, link: str) -> Iterator[SearchEntry]:
+def _package_entries(page: PackagePage, link: str, program: str | None) -> Iterator[SearchEntry]:
     summary = page.summary
     names = ", ".join(filter(None, (summary.package, summary.title, *summary.projects)))
     libraries = {_without_versions(soname.soname) for soname in page.sonames}
     short, (major, *_) = summary.package.removeprefix("cuda_"), summary.version.split(".")
     # Such as nvcc, cublas and cudnn9, the name of a package in distributions.
     hidden = {short.removeprefix("lib"), f"{short}{major}", *libraries}
+    hidden.update([program] if program else [])
     detail = ", ".join(map(span_words, summary.spans))
     yield SearchEntry("package", "\t".join((names, *sorted(hidden))), link, detail)
     for soname in page.sonames:
@@ -83,11 +89,15 @@ def _package_entries(page: PackagePage, link: str) -> Iterator[SearchEntry]:
         yield SearchEntry("soname", soname.soname, f"{link}#sonames", detail)
 
 
-def _other_entries(page: OtherKindPage, link: str) -> Iterator[SearchEntry]:
+def _other_entries(
+    page: OtherKindPage, link: str, programs: Mapping[str, str]
+) -> Iterator[SearchEntry]:
     """Yield the packages of the other kind."""
     kind = "wheels" if page.of_channel == "wheels" else "archives"
     for one in page.packages:
         names = ", ".join(filter(None, (one.package, one.title)))
+        program = programs.get(one.package)
+        names += f"\t{program}" if program else ""
         address = f"{link}#{one.span.redist}-{one.package}"
         yield SearchEntry("package", names, address, f"{kind}, {span_words(one.span)}")
 

@@ -30,6 +30,7 @@ from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.fixup_policy import FixupPolicy
 from cudaredist.formats.jetpack import JetPackPolicy
 from cudaredist.formats.license_policy import LicensePolicy
+from cudaredist.formats.meta_policy import MetaPolicy
 from cudaredist.formats.names import Channel, OutputName
 from cudaredist.formats.output_policy import OutputPolicy
 from cudaredist.formats.packageset import PackageSet
@@ -131,6 +132,8 @@ class SiteData:
     """The newest release of each library that is usable with a CUDA release, by its label."""
     drivers: DriverPolicy
     jetpack: JetPackPolicy
+    programs: Mapping[str, str]
+    """The main program of packages."""
     symbols: Mapping[str, SymbolGroups]
     """The exports of each library with a table of symbols."""
     unknown_libraries: tuple[str, ...]
@@ -160,13 +163,14 @@ def read_site_data(
     compared = ComparedTables(compat, gpus)
     redists = index.redists()
     drivers = read_own_file(store.read_policy("drivers"), DriverPolicy)
+    meta = read_own_file(store.read_policy("meta"), MetaPolicy)
     licenses = read_own_file(store.read_policy("licenses"), LicensePolicy)
     tables = CudaTables(compat, gpus, store) if compat and gpus else None
     symbols = index.symbol_names([row.symbol_group for row in index.ask(_EXPORTED_GROUPS)])
     archives = _archives(index, redists, symbols)
     names = [f"{redist}@{label}" for redist in redists for label in index.labels(redist)]
     exports = ReleaseExports(index, names)
-    progress.expect(len(names))
+    progress.step("reading the releases", len(names))
     releases: dict[str, tuple[ReleaseFacts, ...]] = {}
     for redist in redists:
         own = _releases(redist, store, archives, exports, index, tables, compared, licenses)
@@ -195,6 +199,9 @@ def read_site_data(
         fitting=_fitting(releases, store),
         drivers=drivers,
         jetpack=read_own_file(store.read_policy("jetpack"), JetPackPolicy),
+        programs={
+            name: one.main_program for name, one in meta.packages.items() if one.main_program
+        },
         symbols=exported_symbols(index, symbols),
         unknown_libraries=exports.unknown_libraries(),
         unexamined=sum(not item.explained.is_examined for own in archives.values() for item in own),

@@ -6,7 +6,7 @@ makes.
 
 import gc
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -83,8 +83,7 @@ def write_site(
         sweep(folder)
     sizes: dict[str, int] = {}
     written = 0
-    progress.expect(len(files))
-    for path, content in progress.each(files.items()):
+    for path, content in _each(files, progress):
         data = content()
         written += write_file(output / path, data, durable=False)
         sizes[path] = len(data)
@@ -96,6 +95,18 @@ def write_site(
     return _report(output, sizes, written=written, removed=len(gone))
 
 
+def _each(
+    files: Mapping[str, Callable[[], bytes]], progress: Progress
+) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yield the files in the order of the hashes of their paths.
+
+    Large and small files are mixed in this order, so that the remaining time does not jump.
+    """
+    progress.step("making the site", len(files))
+    order = sorted(files, key=lambda path: sha256_of(path.encode()))
+    yield from progress.each((path, files[path]) for path in order)
+
+
 def check_site(
     files: Mapping[str, Callable[[], bytes]],
     output: Path,
@@ -105,8 +116,7 @@ def check_site(
     """Report the files that `write_site` would write and remove. The exit code is 1 for any."""
     sizes: dict[str, int] = {}
     changed = 0
-    progress.expect(len(files))
-    for path, content in progress.each(files.items()):
+    for path, content in _each(files, progress):
         data = content()
         changed += read_file(output / path) != data
         sizes[path] = len(data)

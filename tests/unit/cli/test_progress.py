@@ -153,3 +153,18 @@ def test_terminal_progress_shows_unknown_total(screen: Callable[..., list[str]])
     assert "archives 1 of 2, 886 MB (total unknown), 44.3 MB/s, 0:20 left" in whole
     assert "886 MB (total unknown)" in item
     assert "━" not in item
+
+
+def test_step_has_a_remaining_time_of_its_own() -> None:
+    clock = Clock()
+    progress = Progress(clock)
+    progress.expect(100)
+    for _ in range(100):
+        progress.done()
+    clock.now += 90
+    progress.step("second", 20)
+    clock.now += 10
+    progress.done()
+    assert str(progress) == "1 of 20, time unknown"
+    progress.done()
+    assert str(progress) == "2 of 20, 1:30 left"

@@ -113,6 +113,39 @@
     return [packages, code];
   }
 
+  // Packages, libraries and machine code that the second release does not have.
+  function breaks(first, second) {
+    const [before, after] = [packagesOf(first), packagesOf(second)];
+    const rows = [];
+    for (const [name, old] of before) {
+      const now = after.get(name);
+      if (!now) {
+        rows.push([link(name), "", "package gone", ""]);
+        continue;
+      }
+      const place = [...old.places.keys()].find((key) => now.places.has(key));
+      for (const gone of [...old.places.keys()].filter((key) => !now.places.has(key)))
+        rows.push([link(name), gone, "platform gone", ""]);
+      if (!place) continue;
+      const [, , oldCode, oldNames = []] = old.places.get(place);
+      const [, , newCode, newNames = []] = now.places.get(place);
+      // A package without sonames may not have been examined.
+      const gone = newNames.length ? oldNames.filter((soname) => !newNames.includes(soname)) : [];
+      for (const soname of gone) {
+        const owner = [...after].find(([, { places }]) => places.get(place)?.[3]?.includes(soname));
+        const stem = soname.replace(/[0-9._]+(?=\.dll$)|\.so[0-9.]*$|\.so\..*$/, "");
+        const renamed = newNames.filter((one) => !oldNames.includes(one) && one.startsWith(stem));
+        if (owner) rows.push([link(name), place, `${soname} moved`, owner[0]]);
+        else rows.push([link(name), place, `${soname} gone`, renamed.join(", ")]);
+      }
+      const [oldArchitectures, newArchitectures] = [oldCode, newCode].map((code) => Object.keys(code ?? {}));
+      const lost = oldArchitectures.filter((one) => one.startsWith("sm_") && !newArchitectures.includes(one));
+      if (lost.length && newArchitectures.length)
+        rows.push([link(name), place, "machine code gone", lost.join(", ")]);
+    }
+    return rows;
+  }
+
   function show() {
     const asked = new URLSearchParams(location.search);
     for (const choice of choices)
@@ -121,6 +154,10 @@
     const [first, second] = labels.map((label) => releases[label]);
     target.replaceChildren();
     const [packages, code] = differences(first, second);
+    table("May break", ["Package", "Platform", `Not in ${labels[1]}`, "Details"], breaks(first, second));
+    const more = add(target, "p", undefined, { className: "hint" });
+    more.append("Moved and missing files, symbols and headers: ");
+    add(more, "code", `cudaredist diff ${target.dataset.redist}@${labels[0]} ${target.dataset.redist}@${labels[1]}`);
     if (first.facts.length + second.facts.length)
       table("Compilers, GPUs and drivers", ["Fact", ...labels], factRows(first, second));
     table("Packages", ["Package", ...labels, "Platform", ...labels.map((label) => `Size, ${label}`),

@@ -10,6 +10,8 @@
     soname: "Sonames",
     gpu: "GPUs",
     release: "Releases",
+    driver: "Drivers",
+    compiler: "Compilers",
     symbol: "Symbols",
     file: "Files",
   };
@@ -19,6 +21,8 @@
   const results = document.getElementById("results");
   const root = results.dataset.root;
   const withoutBrand = (name) => name.replace(/\b(nvidia|geforce|tesla) /g, "");
+  // The detail is the answer, so the page is not opened at once.
+  const ANSWERS = ["driver", "compiler"];
   const isVersion = /^\d+(\.\d+)+$/;
   const entries = index.entries.map(([kind, all, link, detail]) => {
     // Names after a tab are found, but not shown.
@@ -189,7 +193,8 @@
         .slice(0, shown)
         .map(({ entry }) => item(...shownOf(entry, words)));
       const parts = section(index.kinds[kind], items, group.length);
-      const [, only] = shownOf(group[0].entry, words);
+      const [, page] = shownOf(group[0].entry, words);
+      const only = ANSWERS.includes(index.kinds[kind]) ? "" : page;
       return [{ kind, best: group[0].place, count: group.length, parts, only }];
     });
   }
@@ -223,8 +228,11 @@
     const sections = sectionsOfEntries(words);
     const version = words.at(-1);
     if (sections.length || !isVersion.test(version)) return { sections, hint: "" };
-    const line = version.slice(0, version.lastIndexOf("."));
-    const others = isVersion.test(line) ? sectionsOfEntries([...words.slice(0, -1), line]) : [];
+    // The first three digits of a driver are its branch.
+    const isDriver = /^\d{3}\./.test(version);
+    const line = isDriver ? version.slice(0, 3) : version.slice(0, version.lastIndexOf("."));
+    const others =
+      isDriver || isVersion.test(line) ? sectionsOfEntries([...words.slice(0, -1), line]) : [];
     const hint = others.length ? `: ${version} is not in the data, these are for ${line}` : "";
     return { sections: others, hint };
   }
