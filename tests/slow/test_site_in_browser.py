@@ -134,7 +134,7 @@ def page(browser: Browser, problems: list[str]) -> Iterator[Page]:
     assert problems == []
 
 
-def row_of(page: Page, name: str) -> Locator:
+def row_of(page: Page | Locator, name: str) -> Locator:
     """Return the first row with a name in its first column."""
     header = page.get_by_role("rowheader", name=name, exact=True)
     return page.get_by_role("row").filter(has=header).first
@@ -168,6 +168,7 @@ def follow(page: Page, link: Locator) -> None:
         ("libcublas.so.12", "Sonames", "libcublas.so.12", "packages/libcublas/index.html#sonames"),
         ("cudnn", "Packages", "cudnn", "packages/cudnn/index.html"),
         ("cudnn9", "Packages", "cudnn", "packages/cudnn/index.html"),
+        ("nsys", "Packages", "nsight_systems", "archives/index.html#cuda-nsight_systems"),
         ("nvcc", "Packages", "cuda_nvcc", "packages/cuda_nvcc/index.html"),
         ("libnvrtc-builtins", "Packages", "cuda_nvrtc", "packages/cuda_nvrtc/index.html"),
         ("nvJitLink", "Packages", "libnvjitlink", "packages/libnvjitlink/index.html"),
@@ -490,7 +491,9 @@ def test_button_copies_the_hash_of_an_archive(page: Page, base: str) -> None:
 
 def test_common_platform_of_builds_for_several_majors_is_compared(page: Page, base: str) -> None:
     page.goto(f"{base}cudnn/compare/index.html?before=9.10.2&after=9.11.1")
-    expect(row_of(page, "cudnn")).to_contain_text("linux-x86_64/cuda12")
+    expect(row_of(page.get_by_role("region", name="Packages"), "cudnn")).to_contain_text(
+        "linux-x86_64/cuda12"
+    )
 
 
 def test_packages_named_as_properties_of_objects_are_compared(page: Page, tmp_path: Path) -> None:
@@ -507,10 +510,44 @@ def test_packages_named_as_properties_of_objects_are_compared(page: Page, tmp_pa
     assert texts == [[name, "12.9.1", "13.0.2"] for name in names]
 
 
+def test_comparison_begins_with_losses(page: Page, base: str) -> None:
+    page.goto(f"{base}cuda/compare/index.html?before=12.9.2&after=13.0.3")
+    first = page.locator("#comparison section").first
+    expect(first.get_by_role("heading")).to_have_text("May break")
+    texts = [row.split("\t") for row in first.locator("tbody tr").all_inner_texts()]
+    assert ["libcublas", "linux-x86_64", "libcublas.so.12 gone", "libcublas.so.13"] in texts
+    facts = page.get_by_role("region", name="Compilers, GPUs and drivers")
+    expect(facts.get_by_role("row", name="PTX")).to_have_text(["PTX8.89.0"])
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("driver 535", "Driver 535 on Linux runs CUDA 11.0 to 12.2 with all features"),
+        ("535.104.05", "Driver 535 on Linux runs CUDA 11.0 to 12.2 with all features"),
+        ("gcc 13", "GCC 13 is accepted by CUDA 12.4 to 13.5"),
+        ("clang 13", "Clang 13 is accepted by CUDA 11.7 to 13.5"),
+    ],
+)
+def test_search_answers_for_drivers_and_compilers(
+    page: Page, base: str, query: str, answer: str
+) -> None:
+    page.goto(f"{base}search/index.html?q={quote(query)}")
+    expect(page.locator("#results li").first).to_contain_text(answer)
+
+
+def test_boxes_of_start_page_fit_the_screen_of_a_phone(page: Page, base: str) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(base + PAGES["start"])
+    box = page.locator(".ways").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 740
+
+
 def test_two_releases_are_compared(page: Page, base: str) -> None:
     page.goto(f"{base}cuda/13.0.0/index.html")
     follow(page, page.get_by_role("link", name="Compare with 12.9.2"))
-    row = row_of(page, "libcublas")
+    row = row_of(page.get_by_role("region", name="Packages"), "libcublas")
     expect(row).to_contain_text("12.9.2.10")
     expect(row).to_contain_text("13.0.0.19")
     page.get_by_label("Before").select_option("11.8.0")
@@ -521,4 +558,4 @@ def test_two_releases_are_compared(page: Page, base: str) -> None:
     code = page.get_by_role("region", name="Device code")
     expect(code.get_by_role("row", name="libcublas linux-x86_64 sm_90").first).to_be_visible()
     page.get_by_label("After").select_option("11.8.0")
-    expect(page.get_by_text("No differences.")).to_have_count(3)
+    expect(page.get_by_text("No differences.")).to_have_count(4)

@@ -20,7 +20,7 @@ def answer_entries(data: SiteData) -> Iterator[SearchEntry]:
     link = f"{page_link('', '')}#releases"
     for branch in _driver_branches(data):
         answer, *_ = driver_answer(str(branch), data.drivers, releases).splitlines()
-        yield SearchEntry("driver", f"driver {branch}, {branch}, r{branch}", link, answer)
+        yield SearchEntry("driver", f"driver {branch}\t{branch}\tr{branch}", link, answer)
     if data.compat is None:
         return
     link = page_link("compilers", "")
@@ -28,7 +28,7 @@ def answer_entries(data: SiteData) -> Iterator[SearchEntry]:
         for version in _versions(compiler, data.compat):
             name = f"{compiler} {version}"
             answer, *_ = explain_compiler(name, data.compat)[0].splitlines()
-            yield SearchEntry("compiler", f"{name}, {compiler}{version}", link, answer)
+            yield SearchEntry("compiler", f"{name}\t{compiler}{version}", link, answer)
 
 
 def _driver_branches(data: SiteData) -> list[int]:

@@ -113,6 +113,9 @@
     return [packages, code];
   }
 
+  // The name of a library without its version.
+  const stemOf = (soname) => soname.replace(/\.so(\..*)?$|_[0-9_]+(?=\.dll$)/, "");
+
   // Packages, libraries and machine code that the second release does not have.
   function breaks(first, second) {
     const [before, after] = [packagesOf(first), packagesOf(second)];
@@ -133,8 +136,7 @@
       const gone = newNames.length ? oldNames.filter((soname) => !newNames.includes(soname)) : [];
       for (const soname of gone) {
         const owner = [...after].find(([, { places }]) => places.get(place)?.[3]?.includes(soname));
-        const stem = soname.replace(/[0-9._]+(?=\.dll$)|\.so[0-9.]*$|\.so\..*$/, "");
-        const renamed = newNames.filter((one) => !oldNames.includes(one) && one.startsWith(stem));
+        const renamed = newNames.filter((one) => !oldNames.includes(one) && stemOf(one) === stemOf(soname));
         if (owner) rows.push([link(name), place, `${soname} moved`, owner[0]]);
         else rows.push([link(name), place, `${soname} gone`, renamed.join(", ")]);
       }
