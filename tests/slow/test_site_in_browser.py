@@ -517,7 +517,7 @@ def test_comparison_begins_with_losses(page: Page, base: str) -> None:
     texts = [row.split("\t") for row in first.locator("tbody tr").all_inner_texts()]
     assert ["libcublas", "linux-x86_64", "libcublas.so.12 gone", "libcublas.so.13"] in texts
     facts = page.get_by_role("region", name="Compilers, GPUs and drivers")
-    expect(facts.get_by_role("row", name="PTX")).to_have_text(["PTX8.89.0"])
+    expect(row_of(facts, "PTX")).to_have_text("PTX8.89.0")
 
 
 @pytest.mark.parametrize(
