@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from cudaredist.primitives import sha256_of
-from cudaredist.tables.api.stub_headers import STUBS
+from cudaredist.tables.api.stub_headers import MISSING_HEADERS, STUBS
 
 MAIN_HEADERS = ("vdpau/vdpau.h", "cuda.h", "cuda_runtime.h")
 """The main headers of CUDA, and one that `cudaVDPAU.h` does not include but requires.
@@ -27,7 +27,7 @@ class IncludeTree:
     """The headers of a package and of those that it includes, as one folder."""
 
     def __init__(self, headers: Mapping[str, bytes]) -> None:
-        self.headers = headers
+        self.headers = {**MISSING_HEADERS, **headers}
         self._closures: dict[str, frozenset[str]] = {}
         self._hashes: dict[str, str] = {}
         self._included: dict[str, frozenset[str] | None] = {}

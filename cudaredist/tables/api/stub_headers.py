@@ -177,6 +177,19 @@ _MPI = _c(
     "typedef struct ompi_communicator_t *MPI_Comm;\ntypedef struct ompi_datatype_t *MPI_Datatype;\n"
 )
 
+MISSING_HEADERS = {
+    "nv/target": b"""\
+#pragma once
+#define NV_IF_TARGET(...)
+#define NV_IF_ELSE_TARGET(...)
+#define NV_DISPATCH_TARGET(...)
+"""
+}
+"""Headers that some packages lack: the wheels of CUDA 12.0 to 12.4 have no `nv/`.
+
+They select code inside of functions, which is not read.
+"""
+
 STUBS: dict[str, str] = {
     "arpa/inet.h": "#include <sys/socket.h>\n",
     "assert.h": _ASSERT,
