@@ -106,8 +106,8 @@ def headers_of(path: str, package: str) -> Mapping[str, bytes]:
 def include_folder(folder: Path, redist: str, package: str, label: str) -> Path:
     """Write the headers of a release with those of CUDA that they include."""
     folder.mkdir()
-    releases = [(redist, label, {package})]
-    releases.insert(0, ("cuda", label if redist == "cuda" else CUDA_OF_PRODUCTS, INCLUDED_PACKAGES))
+    of_cuda = label if redist == "cuda" else CUDA_OF_PRODUCTS
+    releases = [("cuda", of_cuda, INCLUDED_PACKAGES), (redist, label, frozenset({package}))]
     contents: dict[str, bytes] = dict(MISSING_HEADERS)
     for name, of_label, packages in releases:
         manifest = json.loads((MANIFESTS / name / f"redistrib_{of_label}.json").read_bytes())
