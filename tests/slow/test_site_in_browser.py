@@ -134,10 +134,12 @@ def page(browser: Browser, problems: list[str]) -> Iterator[Page]:
     assert problems == []
 
 
-def row_of(page: Page | Locator, name: str) -> Locator:
-    """Return the first row with a name in its first column."""
+def row_of(place: Page | Locator, name: str) -> Locator:
+    """Return the first row with a name in its first column, on a page or a part of it."""
+    # The header is searched in each row, so its locator must not begin with the place.
+    page = place.page if isinstance(place, Locator) else place
     header = page.get_by_role("rowheader", name=name, exact=True)
-    return page.get_by_role("row").filter(has=header).first
+    return place.get_by_role("row").filter(has=header).first
 
 
 STATE = """() => {
