@@ -330,7 +330,7 @@ class _CNames:
         for name, cursor in last.items():
             if name.startswith("_") or name in undefined:
                 continue
-            tokens = [str(token.spelling) for token in cursor.get_tokens()][1:]
+            tokens = list(filter(None, map(_token_text, cursor.get_tokens())))[1:]
             if cindex.conf.lib.clang_Cursor_isMacroFunctionLike(cursor):
                 parameters = tokens[1 : tokens.index(")")] if ")" in tokens else []
                 words = [word for word in parameters if word != ","]
@@ -395,6 +395,11 @@ def _function_type(cursor: _Cursor) -> str:
     if is_known and not parameters:
         parameters = ["void"]
     return f"{_text_of(cursor.result_type)} ({', '.join(parameters)})"
+
+
+def _token_text(token: Any) -> str:  # noqa: ANN401 - libclang has no types
+    """Return a token without the end of a continued line."""
+    return re.sub(r"\\\s*\n|[^ -~]", "", str(token.spelling)).strip()
 
 
 def _renamed(tokens: list[str]) -> str:

@@ -60,6 +60,7 @@ def rows(found: HeaderForms) -> set[tuple[str, str, str, str]]:
         ("typedef struct s *handle;", ("typedefs", "", "handle", "s *")),
         ("typedef void (*done)(int x);", ("typedefs", "", "done", "void (*)(int)")),
         ("#define SIZE 64", ("macros", "", "SIZE", "64")),
+        ("#define SIZE \\\n(64)", ("macros", "", "SIZE", "(64)")),
         ("#define LEGACY ((void *)0x1)", ("macros", "", "LEGACY", "((void*)0x1)")),
         ("#define MAX(a, b) ((a) > (b) ? (a) : (b))", ("macros", "", "MAX", "(a, b)")),
         ("#define LIB_VERSION 13000", ("macros", "", "LIB_VERSION", "")),
