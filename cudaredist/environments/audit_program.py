@@ -203,7 +203,13 @@ def audit_report(
             for each in environments:
                 of_program += each.driver_findings(required.driver)
         # The findings about loaded files replace those about all files.
-        of_program = [finding for finding in of_program if finding.kind != "missing-library"]
+        paths = {file.display_path for each in environments for file in each.environment.files}
+        of_program = [
+            finding
+            for finding in of_program
+            if finding.kind != "missing-library"
+            and not (finding.kind == "mixed-cuda" and finding.path in paths)
+        ]
     findings = [*chain.from_iterable(of_environments)]
     findings += (finding.with_reason(required.ignored) for finding in of_program)
     answers = answers_of(message, environments, data, findings, gpus) if message else ()

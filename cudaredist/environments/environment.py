@@ -11,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 from packaging.version import Version as WheelVersion
 
+from cudaredist.environments.builds import OtherBuilds
 from cudaredist.environments.consumers import Consumers
 from cudaredist.environments.installed import Distribution
 from cudaredist.environments.loaded_libraries import LoadedLibraries, Use
@@ -64,6 +65,8 @@ class JudgedEnvironment:
         self._metadata = MetadataFindings(libraries, data, self.repairs)
         self._opened = OpenedFindings(libraries, data, self.repairs)
         self._plugins = Plugins(libraries, data)
+        majors = tuple(majors)
+        self._builds = OtherBuilds(self.files, data, self.repairs, majors)
         self._mixed = {each.path: each for each in majors if not each.common}
         """Files that are loaded with libraries of several CUDA majors."""
 
@@ -107,6 +110,7 @@ class JudgedEnvironment:
                 yield from self._location_findings(soname, uses, is_optional=is_optional)
             yield from self._symbol_findings(soname, uses)
         yield from self._replaced_findings()
+        yield from self._mixed_findings()
         damaged = {each.real_path for each in self.libraries.damaged}
         yield from self._unread_findings(damaged)
         yield from self._damage_findings()
@@ -201,6 +205,9 @@ class JudgedEnvironment:
         builds = self._builds_for_one_major(soname, uses)
         if builds:
             return WheelFix(conflict=f"the environment needs {' and '.join(builds)}")
+        other = self._other_build(uses)
+        if other is not None:
+            return other
         files = [use.user for use in self.libraries.uses if use.soname == soname]
         fix = fix_for(soname, files, self.environment, self._data, self.repairs)
         if fix.conflict:
@@ -221,6 +228,15 @@ class JudgedEnvironment:
             of_conda = Repair(installer="conda", installs=newer)
             repair = Repair(commands=(of_conda.command,)) if of_conda.is_possible else None
         return WheelFix(repair, conflict)
+
+    def _other_build(self, uses: Iterable[Use]) -> WheelFix | None:
+        """Return the installation of the users' build for the CUDA major of the environment."""
+        owners = [self.owners.of(use.user) for use in uses]
+        packages = {owner.project: owner for owner in owners if owner is not None}
+        if len(packages) != 1 or None in owners or not self.repairs.has_wheels:
+            return None
+        build = self._builds.for_environment(next(iter(packages.values())))
+        return None if build is None else WheelFix(*build)
 
     def _builds_for_one_major(self, soname: str, uses: Iterable[Use]) -> list[str]:
         """Return the builds that resolve a mixture of CUDA majors.
@@ -261,14 +277,16 @@ class JudgedEnvironment:
     ) -> Iterator[Finding]:
         """Yield a finding if the loader does not find a CUDA library."""
         loaded, users = uses[0].loaded, [use.user for use in uses]
-        repair = None
+        repair, is_warning = None, is_optional
         if loaded.found_by == "other-code":
             rest = f"although {loaded.display_path} exists; no run path leads to its folder"
             call = self.libraries.preloads.call_for(soname, users)
             if call is None:
                 repair = self._run_path_fix(users, posixpath.dirname(loaded.path))
             else:
+                # The environment is complete, and the program has to call the function.
                 rest += f". Call {call} first"
+                is_warning = True
         elif loaded.found_by == "none":
             others = sorted(set(self._data.catalog.others(soname)) & self.files.by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
@@ -288,7 +306,7 @@ class JudgedEnvironment:
             )
         paths = paths_of(users)
         message = f"the loader does not find {soname} for {some_of(paths)}, {rest}"
-        yield Finding("missing-library", message, paths[0], repair, is_warning=is_optional)
+        yield Finding("missing-library", message, paths[0], repair, is_warning=is_warning)
 
     def _symbol_findings(self, soname: str, uses: Sequence[Use]) -> Iterator[Finding]:
         """Yield a finding if a found library does not export all symbols."""
@@ -316,6 +334,26 @@ class JudgedEnvironment:
             message += f"{self.owners.title_of(other)} also has {other.display_path} for another "
             message += "CUDA release"
             yield Finding("missing-library", message, paths[0], is_warning=True)
+
+    def _mixed_findings(self) -> Iterator[Finding]:
+        """Yield a finding for each package with files that load several CUDA majors."""
+        files = (file for file in self.files.elf_files if file.display_path in self._mixed)
+        groups = grouped((self.owners.project_of(file), file) for file in files)
+        for of_package in groups.values():
+            paths = paths_of(of_package)
+            single: dict[int, dict[str, None]] = defaultdict(dict)
+            for path in paths:
+                for major, names in self._mixed[path].single.items():
+                    single[major].update(dict.fromkeys(names))
+            parts = [f"{major} ({some_of([*names])})" for major, names in sorted(single.items())]
+            verb = "uses" if len(paths) == 1 else "use"
+            message = f"{some_of(paths)} {verb} libraries of several CUDA majors: "
+            message += ", ".join(parts)
+            owner = self.owners.of(of_package[0])
+            needed = {name for file in of_package for name in file.binary.needed}
+            others = [major for major, names in single.items() if needed.isdisjoint(names)]
+            repair = None if owner is None else self._builds.repair(owner, others)
+            yield Finding("mixed-cuda", message, paths[0], repair)
 
     # -- damaged and unknown files
 

@@ -34,7 +34,7 @@ class OpenedFindings:
             paths = paths_of({each.user for each in group})
             message = f"the loader does not find {some_of(names)}, which {some_of(paths)} opens"
             files = [file for each in group for file in each.elsewhere]
-            repair = None
+            repair, call = None, None
             if has_caller:
                 callers = paths_of({each.caller for each in group if each.caller is not None})
                 message += f", except by the run path of {some_of(callers)}"
@@ -53,7 +53,7 @@ class OpenedFindings:
                 message,
                 paths[0],
                 repair,
-                is_warning=has_caller or not is_required,
+                is_warning=has_caller or call is not None or not is_required,
                 opened=frozenset(map(stem_of, names)),
             )
 

@@ -11,6 +11,7 @@ from cudaredist.formats.base import (
     optional,
 )
 from cudaredist.formats.set_policy import Bounds, SetPolicy
+from cudaredist.formats.specifier import Specifier
 
 Owner = Literal[
     "glibc", "gcc", "driver", "jetson", "distribution", "windows", "msvc", "python", "unknown"
@@ -91,6 +92,22 @@ class Preload(Reasoned):
     )
 
 
+class Build(Reasoned):
+    """Releases of a Python package that are built for one CUDA major."""
+
+    project: str
+    cuda: int = Field(description="The CUDA major")
+    versions: Specifier = Field(description="The releases, such as `>=1.21,<1.27`")
+    extras: tuple[str, ...] = optional("Extras that require the wheels of NVIDIA", ())
+
+
+class Companion(Reasoned):
+    """A Python package whose releases have the major and minor version of another package."""
+
+    project: str
+    follows: str = Field(description="The project of the other package")
+
+
 class LibraryPolicy(SetPolicy):
     """`policy/libraries.json`: external, loaded and optional libraries, and dependencies."""
 
@@ -105,6 +122,10 @@ class LibraryPolicy(SetPolicy):
         "Opened libraries that are not required", ()
     )
     preloads: tuple[Preload, ...] = optional("Libraries that Python packages load", ())
+    builds: tuple[Build, ...] = optional("Releases of Python packages for one CUDA major", ())
+    companions: tuple[Companion, ...] = optional(
+        "Python packages that require the same version of another one", ()
+    )
     dependencies: tuple[Dependency, ...]
     compat_run_path: tuple["CompatRunPath", ...]
 

@@ -1,9 +1,8 @@
 """Models of the policy files."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import Field, field_validator
 
 from cudaredist.formats.base import (
     CapabilityName,
@@ -16,22 +15,10 @@ from cudaredist.formats.base import (
     optional,
 )
 from cudaredist.formats.set_policy import Bounds, SetPolicy
+from cudaredist.formats.specifier import Specifier
 from cudaredist.wheel_projects import FAMILIES
 
 _PLATFORM = "Platform of NVIDIA's manifests. Absent: every platform"
-
-
-def _specifier(text: str) -> str:
-    """Check that a text is a range of versions of wheels."""
-    try:
-        SpecifierSet(text)
-    except InvalidSpecifier as error:
-        raise ValueError("expected versions such as >=0.10,<0.11") from error
-    return text
-
-
-Specifier = Annotated[str, AfterValidator(_specifier)]
-"""Versions of wheels, in the form of Requires-Dist."""
 
 
 class PlatformEntry(Reasoned):

@@ -13,11 +13,13 @@ from cudaredist.primitives import Version
 from cudaredist.programs.needs import LibraryNeed
 from cudaredist.programs.program import KnownLibrary, Majors, ProgramFile, Tables
 from cudaredist.programs.report import AuditedRelease, BoundKind
-from cudaredist.sets.library_names import key_of
+from cudaredist.sets.library_names import key_of, stem_of
 from cudaredist.tables.symbols.symbol_table import Import, SymbolColumns
 
 _of_cxx_library = re.compile(r"_Z(?:T[IVSCT])?N?K?S[abdiost]|_Z(?:nw|na|dl|da)").match
 """Matches mangled names of `std` (`_ZNSs...`, `_ZTISt...`), and of `new` and `delete`."""
+_find_namespace = re.compile(r"_Z(?:T[IVSCT])?NK?([0-9]{1,3})").match
+"""Matches mangled names in a namespace, with the length of its name."""
 _NAMES = 5
 """Symbols that are named."""
 _PATCH = 2
@@ -103,9 +105,11 @@ def symbols_by_library(
 
     A symbol that does not state its library belongs to the first needed library that exports it in
     any release, unless a library of the program exports it. Those of C++'s own library do not
-    count, as other libraries may contain parts of it.
+    count, as other libraries may contain parts of it. Nor do those in a namespace with the name of
+    another needed library, such as `rapids_logger` of `librapids_logger.so`.
     """
     keys = {key_of(soname): soname for soname in sonames}
+    stems = {stem_of(soname).removeprefix("lib") for soname in sonames}
     exported = {
         soname: {export.name for export in tables[soname].exports}
         for soname in sonames
@@ -116,6 +120,7 @@ def symbols_by_library(
     for file in program:
         used = map(key_of, (*file.binary.needed, *file.unlinked))
         needed = [keys[key] for key in used if key in keys]
+        others = {stem_of(name).removeprefix("lib") for name in file.binary.needed} - stems
         for names, version, library in import_groups(file.binary) if needed else ():
             if library:
                 owner = keys.get(key_of(library))
@@ -125,6 +130,7 @@ def symbols_by_library(
             left = {name for name in names if not _of_cxx_library(name)}
             for soname in needed:
                 taken = left & exported.get(soname, set())
+                taken = {name for name in taken if _namespace_of(name) not in others}
                 imports[soname].update(Import(name, version, "") for name in taken)
                 guessed |= taken
                 left -= taken
@@ -133,6 +139,12 @@ def symbols_by_library(
         soname: {symbol for symbol in symbols if symbol.library or symbol.name not in own}
         for soname, symbols in imports.items()
     }
+
+
+def _namespace_of(name: str) -> str:
+    """Return the outermost namespace of a mangled name of C++, or an empty string."""
+    match = _find_namespace(name)
+    return name[match.end() :][: int(match[1])] if match else ""
 
 
 def exported_names(program: Iterable[ProgramFile], names: Collection[str]) -> set[str]:

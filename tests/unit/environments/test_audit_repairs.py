@@ -18,7 +18,11 @@ from cudaredist.store.cache import Cache
 CUBLAS, CUDART = "libcublas.so.12", "libcudart.so.12"
 FOLDER = "nvidia/cublas/lib"
 RUN_PATHS = f"$ORIGIN/../{FOLDER}:$ORIGIN/../nvidia/cuda_runtime/lib"
-LIBRARIES = [*cuda("12.4.1", "12.9.1", "13.0.2"), *cudnn("9.5.1", 12), *cudnn("9.8.0", 12)]
+LIBRARIES = [
+    *cuda("11.8.0", "12.4.1", "12.9.1", "13.0.2"),
+    *cudnn("9.5.1", 12),
+    *cudnn("9.8.0", 12),
+]
 
 
 def audit(site: Path) -> AuditReport:
@@ -88,6 +92,58 @@ def test_file_of_another_major_needs_another_build(tmp_path: Path) -> None:
     assert hints(report) == [None, None]
     message = next(each.message for each in report.findings if each.kind == "missing-library")
     assert message.endswith("but the environment needs the build of example 1.0 for CUDA 13")
+
+
+def put_wheel(site: Path, project: str, soname: str) -> None:
+    install(site, project, "1.0", {f"nvidia/lib/{soname}": library(soname)})
+
+
+@pytest.mark.parametrize(
+    ("project", "installed", "hint"),
+    [
+        ("onnxruntime-gpu", CUDART, "pip install 'onnxruntime-gpu[cuda,cudnn]>=1.21,<1.27'"),
+        (
+            "onnxruntime-gpu",
+            "libcudart.so.13",
+            "pip install 'onnxruntime-gpu[cuda,cudnn]>=1.28'",
+        ),
+        (
+            "cupy-cuda11x",
+            CUDART,
+            "pip uninstall --yes cupy-cuda11x && pip install cupy-cuda12x",
+        ),
+        # No build is known, so the libraries of its CUDA major are installed.
+        ("example", CUDART, "pip install 'nvidia-cuda-runtime-cu11>=11.8.0.7'"),
+    ],
+)
+def test_build_for_another_major_is_replaced_first(
+    tmp_path: Path, project: str, installed: str, hint: str
+) -> None:
+    """onnxruntime-gpu 1.18 in an environment for CUDA 12."""
+    end = "" if installed.endswith("13") else "-cu12"
+    put_wheel(tmp_path, f"nvidia-cuda-runtime{end}", installed)
+    install(tmp_path, project, "1.18", {"example/a.so": user("libcudart.so.11.0")})
+    assert hints(audit(tmp_path)) == [hint]
+
+
+@pytest.mark.parametrize(
+    ("version", "hint"), [("2.11.0", "pip install 'torchaudio==2.6.*'"), ("2.6.1", None)]
+)
+def test_package_that_follows_torch_gets_the_minor_of_torch(
+    tmp_path: Path, version: str, hint: str | None
+) -> None:
+    """torchaudio 2.11 needs CUDA 13, and requires no version of torch."""
+    put_wheel(tmp_path, "nvidia-cuda-runtime-cu12", CUDART)
+    put_wheel(tmp_path, "nvidia-cuda-runtime", "libcudart.so.13")
+    torch = user(CUDART, runpath="$ORIGIN/../nvidia/lib")
+    install(tmp_path, "torch", "2.6.0", {"torch/libtorch.so": torch})
+    both = elf(needed=["libcudart.so.13", "libtorch.so"], runpath="$ORIGIN/../nvidia/lib")
+    files = {f"torchaudio/{name}.so": both for name in "ab"}
+    install(tmp_path, "torchaudio", version, files)
+    report = audit(tmp_path)
+    mixed = [finding for finding in report.findings if finding.kind == "mixed-cuda"]
+    assert [finding.hint for finding in mixed] == [hint]
+    assert mixed[0].message.startswith("torchaudio/a.so, torchaudio/b.so use libraries of several")
 
 
 # -- one command

@@ -207,6 +207,20 @@ def test_lowest_release_may_be_an_earlier_patch(
     assert [line for line in audit_text(report) if line.endswith(words)]
 
 
+@pytest.mark.parametrize(
+    ("needed", "lowest"), [((CUBLAS,), "12.6.3"), ((CUBLAS, "librapids_logger.so"), "12.4.1")]
+)
+def test_symbol_in_the_namespace_of_another_library_is_of_that(
+    needed: Sequence[str], lowest: str
+) -> None:
+    """Libraries such as nvCOMP export a copy of other ones."""
+    name = "_ZN13rapids_logger4sinkD2Ev"
+    program = [file("a.so", *needed, symbols=undefined((name, "", "")))]
+    exports = cublas({**{label: [name] for label in RELEASES}, "12.4.1": []})
+    (release,) = judged(program, cuda(*RELEASES), exports).releases
+    assert release.lowest == lowest
+
+
 def test_symbol_that_the_program_exports_is_its_own() -> None:
     program = [*program_with(("new", "", "")), file("libown.so", symbols=defined("new"))]
     (release,) = judged(program, cuda(*RELEASES), cublas(SINCE_12_6)).releases

@@ -1,0 +1,95 @@
+"""Other releases of installed packages, which are built for the CUDA major of an environment.
+
+The policy has the releases of packages whose builds differ, and the packages that follow another
+one, such as torchaudio. Other projects state the major in their names: `nvidia-cudss-cu11`.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+
+from packaging.specifiers import SpecifierSet
+
+from cudaredist.environments.environment_files import EnvironmentFiles
+from cudaredist.environments.installed import Distribution
+from cudaredist.environments.repairs import Repairs
+from cudaredist.programs.cuda_majors import FileMajors
+from cudaredist.programs.program import AuditData, Majors
+from cudaredist.programs.repair import Install, Repair
+
+_STATED_MAJOR = re.compile(r"(-cu(?:da)?)[0-9]{2}(x?)$")
+
+
+class OtherBuilds:
+    """The releases of an environment's packages for other CUDA majors."""
+
+    def __init__(
+        self,
+        files: EnvironmentFiles,
+        data: AuditData,
+        repairs: Repairs,
+        majors: Iterable[FileMajors],
+    ) -> None:
+        """Take the CUDA majors of files."""
+        self._files, self._data, self._repairs = files, data, repairs
+        self._packages = files.environment.distributions
+        self._majors: dict[str, set[Majors]] = {}
+        """The CUDA majors of the files of each package, by project."""
+        owners = {file.display_path: files.owners.project_of(file) for file in files.elf_files}
+        for file in majors:
+            if owners.get(file.path):
+                self._majors.setdefault(owners[file.path], set()).add(file.common)
+
+    def for_environment(self, package: Distribution) -> tuple[Repair, str] | None:
+        """Return the installation of a package's build for the environment, and the reason.
+
+        None: the package is for the CUDA major of the other packages, or no build is known.
+        """
+        own = self._majors.get(package.project, set())
+        installed = self._installed_majors(package)
+        if len(own) != 1 or len(installed) != 1:
+            return None
+        stated = next(iter(own))
+        if len(stated) != 1 or stated == installed:
+            return None
+        repair = self.repair(package, installed)
+        (built,), (used,) = stated, installed
+        reason = f"{package.title} is built for CUDA {built}, and the environment has CUDA {used}"
+        return None if repair is None else (repair, reason)
+
+    def repair(self, package: Distribution, majors: Collection[int]) -> Repair | None:
+        """Return the installation of a package's build for one of some CUDA majors."""
+        for rule in self._data.policy.companions:
+            other = self._packages.get(rule.follows)
+            if rule.project == package.project and other is not None:
+                minor = ".".join(other.version.split(".")[:2])
+                versions = SpecifierSet(f"=={minor}.*")
+                if not versions.contains(package.version, prereleases=True):
+                    return self._repairs.install(package.project, versions)
+        for build in self._data.policy.builds:
+            if build.project == package.project and build.cuda in majors:
+                merged = self._repairs.merge(build.project, [SpecifierSet(build.versions)])
+                if merged is not None:
+                    install = Install(build.project, merged, build.extras)
+                    return self._repairs.repair(installs=[install])
+        return self._renamed(package, majors)
+
+    def _renamed(self, package: Distribution, majors: Collection[int]) -> Repair | None:
+        """Return the installation of the project that states another CUDA major in its name."""
+        known = self._data.catalog.projects().union(
+            *(rule.projects for rule in self._data.policy.preloads)
+        )
+        for major in majors:
+            name = _STATED_MAJOR.sub(rf"\g<1>{major}\g<2>", package.project)
+            if name in known and name != package.project:
+                installs = [Install(name, SpecifierSet())]
+                return self._repairs.repair(removed=[package.project], installs=installs)
+        return None
+
+    def _installed_majors(self, package: Distribution) -> Majors:
+        """Return the CUDA majors of the wheels of NVIDIA other than a package."""
+        found: set[int] = set()
+        for project in self._packages.keys() - {package.project}:
+            majors = {library.major for library in self._data.catalog.wheels(project)} - {None}
+            if len(majors) == 1:
+                found |= {major for major in majors if major is not None}
+        return frozenset(found)
