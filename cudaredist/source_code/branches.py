@@ -19,6 +19,7 @@ _has_version = re.compile(
     r"(?:CU|NV|NCCL|THRUST|CCCL)\w*(?:VER|MAJOR|MINOR|[0-9]{2}|NEW|OLD|LEGACY)", re.IGNORECASE
 ).search
 """Matches macros that may depend on the release, such as HAVE_CUDA13."""
+_HEADER_CHECKS = frozenset({"__has_include", "__has_include_next"})
 _NVIDIA = "NVIDIA"
 _DEPTH_LIMIT = 64
 """Conditions inside each other that are distinguished."""
@@ -59,6 +60,7 @@ class Evaluator:
         self._macros = macros
         self._known: dict[str, Truth] = {}
         self.all_releases = sum(each.releases for each in macros)
+        self._dependent = {name for each in macros for name in each.known} | _HEADER_CHECKS
 
     def truth(self, condition: str) -> Truth:
         """Return the releases for which a condition is true."""
@@ -72,7 +74,11 @@ class Evaluator:
         true = false = 0
         is_unknown = False
         others = [name for name in tokens if is_other_platform(name)]
-        for each in self._macros:
+        macros = self._macros
+        if not self._dependent.intersection(tokens):
+            # The value is the same for all releases.
+            macros = [macros[0]._replace(releases=self.all_releases)] if macros else []
+        for each in macros:
             known = {**each.known, **dict.fromkeys(others)} if others else each.known
             value = evaluate(tokens, Macros(known, each.has_header))
             true |= each.releases if value is None or value else 0

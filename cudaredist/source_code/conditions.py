@@ -1,6 +1,7 @@
 """Conditions of the preprocessor, evaluated for each release.
 
-A condition on an unknown macro, such as an option of the build, may be true or false.
+A condition on an unknown macro, such as an option of the build, may be true or false. The
+expressions of `tables/nvcc` have no unknown macros.
 """
 
 import re
@@ -80,47 +81,58 @@ def evaluate(tokens: list[str], macros: Macros) -> Value:
     if len(tokens) > _TOKENS_LIMIT:
         return None
     try:
-        expanded = _expand(tokens, macros, frozenset())
+        expanded = _Expansion(macros).expand(tokens, frozenset())
         return _Parser(expanded, macros).whole()
     except _InvalidError:
         return None
 
 
-def _expand(tokens: list[str], macros: Macros, hidden: frozenset[str]) -> list[str]:
-    """Replace known macros, except in `defined` and `__has_include`."""
-    if len(hidden) > _MACRO_DEPTH_LIMIT:
-        raise _InvalidError
-    expanded: list[str] = []
-    position = 0
-    while position < len(tokens):
-        word = tokens[position]
-        position += 1
-        if word in _UNEXPANDED:
-            is_call = tokens[position : position + 1] == ["("]
-            end = _closing(tokens, position) + 1 if is_call else position + 1
-            expanded += [word, *tokens[position:end]]
-            position = end
-            continue
-        macro = None if word in hidden else macros.known.get(word)
-        if macro is None:
-            expanded.append(word)
-            continue
-        body = list(macro.body)
-        if macro.parameters is not None:
-            if tokens[position : position + 1] != ["("]:
+class _Expansion:
+    """Replaces known macros, except in `defined` and `__has_include`."""
+
+    def __init__(self, macros: Macros) -> None:
+        self._macros = macros
+        self._replaced = 0
+
+    def expand(self, words: list[str], hidden: frozenset[str]) -> list[str]:
+        """Return tokens with replaced macros. `hidden` ones are being replaced."""
+        if len(hidden) > _MACRO_DEPTH_LIMIT:
+            raise _InvalidError
+        expanded: list[str] = []
+        position = 0
+        while position < len(words):
+            word = words[position]
+            position += 1
+            if word in _UNEXPANDED:
+                is_call = words[position : position + 1] == ["("]
+                end = _closing(words, position) + 1 if is_call else position + 1
+                expanded += [word, *words[position:end]]
+                position = end
+                continue
+            macro = None if word in hidden else self._macros.known.get(word)
+            is_call = words[position : position + 1] == ["("]
+            if macro is None or (macro.parameters is not None and not is_call):
                 expanded.append(word)
                 continue
-            end = _closing(tokens, position)
-            arguments = _arguments(tokens[position + 1 : end])
-            if len(arguments) != len(macro.parameters):
+            body = list(macro.body)
+            if macro.parameters is not None:
+                end = _closing(words, position)
+                body = _with_arguments(macro, _arguments(words[position + 1 : end]))
+                position = end + 1
+            self._replaced += 1
+            expanded += self.expand(body, hidden | {word})
+            if max(len(expanded), self._replaced) > _TOKENS_LIMIT:
                 raise _InvalidError
-            values = dict(zip(macro.parameters, arguments, strict=True))
-            body = [part for name in body for part in values.get(name, [name])]
-            position = end + 1
-        expanded += _expand(body, macros, hidden | {word})
-        if len(expanded) > _TOKENS_LIMIT:
-            raise _InvalidError
-    return expanded
+        return expanded
+
+
+def _with_arguments(macro: Macro, arguments: list[list[str]]) -> list[str]:
+    """Return the replacement of a macro with the arguments of a call."""
+    parameters = macro.parameters or ()
+    if len(arguments) != len(parameters):
+        raise _InvalidError
+    values = dict(zip(parameters, arguments, strict=True))
+    return [part for name in macro.body for part in values.get(name, [name])]
 
 
 def _closing(tokens: Sequence[str], start: int) -> int:

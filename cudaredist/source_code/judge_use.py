@@ -322,12 +322,7 @@ def _has_default(parameter: Parameter, form: Form) -> bool:
 
 def _has_other_type(name: str | None, file: CodeFile) -> bool:
     """Check if a variable is declared with a type of another platform, such as HIP."""
-    return name is not None and any(map(is_other_name, _types_of(name, file)))
-
-
-def _types_of(name: str, file: CodeFile) -> set[str]:
-    """Return the names before a variable in its file, which include its type."""
-    return set(re.findall(rf"\b([A-Za-z_]\w*)[\s&*]+{re.escape(name)}\b", file.text))
+    return name is not None and any(map(is_other_name, file.words_before.get(name, ())))
 
 
 def _is_integer(argument: Sequence[str], file: CodeFile) -> bool:
@@ -337,7 +332,7 @@ def _is_integer(argument: Sequence[str], file: CodeFile) -> bool:
         return True
     if sign or not name.isidentifier():
         return False
-    types = _types_of(name, file)
+    types = file.words_before.get(name, set())
     return bool(types) and types <= _INTEGERS
 
 
@@ -355,12 +350,9 @@ def _is_unused(path: str) -> bool:
 
 def _has_sibling(use: Use, file: CodeFile) -> bool:
     """Check if another branch of an unknown condition uses the same name."""
-    branches = dict(use.context.branches)
-    return bool(branches) and any(
-        branches.get(condition, branch) != branch
-        for other in file.uses
-        if other.name == use.name
-        for condition, branch in other.context.branches
+    return any(
+        file.branches_of_names[use.name, condition] != {branch}
+        for condition, branch in use.context.branches
     )
 
 

@@ -1,9 +1,11 @@
 """Uses of an API in a file of C, C++ or CUDA."""
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.source_code.branches import Branches, Context, Evaluator, is_other_platform
@@ -12,6 +14,7 @@ from cudaredist.source_code.tokens import END_OF_LINE, SourceText, Token, decode
 
 UseKind: TypeAlias = Literal["name", "call", "field", "header", "text"]
 
+_pair = re.compile(r"\b([A-Za-z_]\w*)(?=[\s&*]+([A-Za-z_]\w*))", re.ASCII).finditer
 _header = re.compile(r"\s*[<\"]([^>\"\n]+)[>\"]").match
 _is_other_name = re.compile(r"(?:hip|musa|mu|mc|roc|acl)[A-Z_]\w*", re.ASCII).match
 _CONDITIONS = frozenset({"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"})
@@ -56,6 +59,8 @@ _AFTER_PARAMETERS = frozenset({"{", ";", "noexcept", "const"})
 """Tokens after the parameters of a declaration."""
 _ARGUMENTS_LIMIT = 2_000
 """Tokens of a call that are read."""
+_DEFINITION_LIMIT = 200
+"""Tokens of a macro that a condition can have."""
 _TEMPLATE_LIMIT = 64
 """Tokens of a template's arguments that are read."""
 _TEMPLATE_MARKS = frozenset({"<", ">", ">>", "::", ",", "*", "&"})
@@ -97,7 +102,7 @@ class Definition(NamedTuple):
     context: Context
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class CodeFile:
     """The facts of one file."""
 
@@ -116,6 +121,23 @@ class CodeFile:
     """Macros that may depend on the release."""
     condition_names: set[str] = field(default_factory=set)
     """The names in its conditions."""
+
+    @cached_property
+    def words_before(self) -> Mapping[str, AbstractSet[str]]:
+        """The words before each name, which include the types of variables."""
+        words: dict[str, set[str]] = defaultdict(set)
+        for match in _pair(self.text):
+            words[match[2]].add(match[1])
+        return words
+
+    @cached_property
+    def branches_of_names(self) -> Mapping[tuple[str, int], AbstractSet[int]]:
+        """The branches of each unknown condition that use a name."""
+        branches: dict[tuple[str, int], set[int]] = defaultdict(set)
+        for use in self.uses:
+            for condition, branch in use.context.branches:
+                branches[use.name, condition].add(branch)
+        return branches
 
 
 def read_code(data: bytes, interest: Interest, evaluator: Evaluator) -> CodeFile:
@@ -178,7 +200,7 @@ class _Reader:
             parameters = [token.text for token in rest[1:end] if token.kind == "name"]
             rest = rest[end + 1 :]
         macro = Macro([token.text for token in rest], parameters)
-        if len(rest) <= _ARGUMENTS_LIMIT:
+        if len(rest) <= _DEFINITION_LIMIT:
             self.file.definitions.append(Definition(name.text, macro, context))
         if name.text in self._interest.names:
             # A header for another platform gives its functions the names of CUDA.

@@ -49,24 +49,23 @@ def dependent_macros(definitions: Sequence[Definition], every: int) -> list[Defi
 
     Such a macro is defined for some releases only, or its value has a macro of CUDA.
     """
-    dependent = set(_NAMES)
     by_name: dict[str, list[Definition]] = defaultdict(list)
+    users: dict[str, set[str]] = defaultdict(set)
     for definition in definitions:
         if definition.name not in _NAMES:
             by_name[definition.name].append(definition)
-    found: set[str] = set()
-    while True:
-        more = {
-            name
-            for name, parts in by_name.items()
-            if name not in found
-            and (
-                any(dependent.intersection(part.macro.body) for part in parts)
-                or all(part.context.releases != every for part in parts)
-            )
-        }
-        if not more:
-            break
-        found |= more
-        dependent |= more
+            for word in definition.macro.body:
+                users[word].add(definition.name)
+    pending = [name for known in _NAMES for name in users[known]]
+    pending += (
+        name
+        for name, parts in by_name.items()
+        if all(part.context.releases != every for part in parts)
+    )
+    found: dict[str, None] = {}
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found[name] = None
+            pending += users[name]
     return [part for name in found for part in by_name[name]]
