@@ -11,6 +11,7 @@ from cudaredist.store.facts_index import Index, Question
 
 _words = re.compile(r"\w+").findall
 _NOT_TYPES = frozenset({"const", "volatile", "struct", "union", "enum", "__restrict__", "restrict"})
+_CCCL = "cccl/"
 _TYPEDEFS_LIMIT = 8
 """Typedefs of typedefs that are followed."""
 
@@ -111,7 +112,8 @@ class Api:
             if form.kind == "unread":
                 self._unread[form.package, form.header] |= form.releases
             elif form.kind == "header":
-                headers[form.name].append(form)
+                # nvcc adds this folder to its paths, so that the names are those of CUDA 12.
+                headers[form.name.removeprefix(_CCCL)].append(form)
             elif form.kind == "field":
                 fields[form.parent, form.name].append(form)
             else:

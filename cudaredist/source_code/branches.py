@@ -5,6 +5,7 @@ A set is a number with a bit for each release.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,8 +16,8 @@ _is_other_platform = re.compile(
     re.ASCII | re.IGNORECASE,
 ).fullmatch
 """Matches macros of other platforms, which are not defined in CUDA code."""
-_has_version = re.compile(
-    r"(?:CU|NV|NCCL|THRUST|CCCL)\w*(?:VER|MAJOR|MINOR|[0-9]{2}|NEW|OLD|LEGACY)", re.IGNORECASE
+has_version = re.compile(
+    r"(?:CU|NV|NPP|NCCL|THRUST|CCCL)\w*(?:VER|MAJOR|MINOR|[0-9]{2}|NEW|OLD|LEGACY)", re.IGNORECASE
 ).search
 """Matches macros that may depend on the release, such as HAVE_CUDA13."""
 _HEADER_CHECKS = frozenset({"__has_include", "__has_include_next"})
@@ -56,8 +57,11 @@ class Truth(NamedTuple):
 class Evaluator:
     """Evaluates conditions for all releases. Each condition is evaluated once."""
 
-    def __init__(self, macros: Sequence[ReleaseMacros]) -> None:
-        self._macros = macros
+    def __init__(
+        self, macros: Sequence[ReleaseMacros], doubtful: AbstractSet[str] = frozenset()
+    ) -> None:
+        """`doubtful` macros of the source may depend on the release."""
+        self._macros, self._doubtful = macros, doubtful
         self._known: dict[str, Truth] = {}
         self.all_releases = sum(each.releases for each in macros)
         self._dependent = {name for each in macros for name in each.known} | _HEADER_CHECKS
@@ -85,7 +89,9 @@ class Evaluator:
             false |= 0 if value else each.releases
             is_unknown = is_unknown or value is None
         names = (name for name in tokens if self._macros and name not in self._macros[0].known)
-        is_doubtful = is_unknown and any(map(_has_version, names))
+        is_doubtful = is_unknown and any(
+            name in self._doubtful or has_version(name) for name in names
+        )
         return Truth(true, false, is_doubtful)
 
 

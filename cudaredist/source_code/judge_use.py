@@ -41,6 +41,7 @@ _INTEGERS = frozenset(
         "char",
     ]
 )
+_CCCL = "cuda_cccl"
 _UNUSED = frozenset(("attic", "dead", "deadcode", "disabled", "obsolete", "unused"))
 """Folders with code that is not compiled."""
 _DEVICES = frozenset(
@@ -123,7 +124,7 @@ class Judge:
         history = histories.get(use.name)
         if history is None:
             return
-        doubt = self._doubt(use, file, tree)
+        doubt = self._doubt(use, file, tree, history)
         missing = history.missing & releases
         if missing:
             yield self._missing(history, missing, doubt)
@@ -133,7 +134,7 @@ class Judge:
         if use.arguments is not None:
             yield from self._signature_changes(use, file, tree, history, releases & ~missing, doubt)
 
-    def _doubt(self, use: Use, file: CodeFile, tree: Tree) -> str:
+    def _doubt(self, use: Use, file: CodeFile, tree: Tree, history: History) -> str:
         """Return why a use may not matter, or empty text."""
         is_declared = tree.own.get(use.name, 0) & use.context.releases & self.requested
         doubts = {
@@ -141,8 +142,7 @@ class Judge:
             "the source declares this name itself": is_declared,
             "another branch of the same condition uses it, too": _has_sibling(use, file),
             "it is not called here": use.kind == "name" and self._is_function(use.name),
-            "another library may have this name": use.kind != "header"
-            and not _is_nvidia_name(use.name),
+            "another library may have this name": _is_of_others(use, history),
         }
         doubt = next((doubt for doubt, is_true in doubts.items() if is_true), "")
         return doubt or _doubt_of_place(use, file)
@@ -201,7 +201,8 @@ class Judge:
                 doubt = "the source declares a field of this name itself"
         if not structs:
             doubt = "the type of the variable is unknown"
-            structs = [history for _, history in known if history.missing & releases]
+            # Other structs can have fields with the names of new ones.
+            structs = [history for _, history in known if self._is_removed(history, releases)]
         # If one of the structs still has the field, the use may be right.
         missing = deprecated = releases if structs else 0
         for history in structs:
@@ -211,6 +212,11 @@ class Judge:
             yield self._missing(structs[0], missing, doubt)
         elif deprecated and not doubt:
             yield self._deprecated(structs[0], deprecated)
+
+    def _is_removed(self, history: History, releases: int) -> bool:
+        """Check if some of the releases do not have a name of earlier ones."""
+        missing = history.missing & releases
+        return bool(missing and history.present & (missing - 1) & ~releases)
 
     def _signature_changes(
         self, use: Use, file: CodeFile, tree: Tree, history: History, releases: int, doubt: str
@@ -346,6 +352,17 @@ def _doubt_of_place(use: Use, file: CodeFile) -> str:
 def _is_unused(path: str) -> bool:
     """Check if a folder of a file contains code that is not compiled, by its name."""
     return not _UNUSED.isdisjoint(path.lower().split("/")[:-1])
+
+
+def _is_of_others(use: Use, history: History) -> bool:
+    """Check if other libraries can have a name, such as the headers of OpenCL.
+
+    Projects can use a release of CCCL of their own.
+    """
+    if use.kind == "header":
+        packages = {form.package for form in history.forms}
+        return use.name.startswith("CL/") or _CCCL in packages
+    return not _is_nvidia_name(use.name)
 
 
 def _has_sibling(use: Use, file: CodeFile) -> bool:

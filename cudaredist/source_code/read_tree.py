@@ -13,7 +13,7 @@ from cudaredist.source_code.branches import Evaluator
 from cudaredist.source_code.judge_use import Tree
 from cudaredist.source_code.read_code import CodeFile, Interest, read_code
 from cudaredist.source_code.read_plain import read_plain
-from cudaredist.source_code.version_macros import dependent_macros, release_macros
+from cudaredist.source_code.version_macros import dependent_macros, doubtful_macros, release_macros
 
 CODE = frozenset(
     (
@@ -85,9 +85,10 @@ def read_tree(root: Path, api: Api, interest: Interest) -> SourceTree:
         tree.files.append(file)
     definitions = [one for file in tree.files for one in file.definitions]
     own = dependent_macros(definitions, evaluator.all_releases)
-    names = {one.name for one in own}
+    doubtful = doubtful_macros(definitions)
+    names = {one.name for one in own} | doubtful
     if names:
-        evaluator = Evaluator(release_macros(api, own))
+        evaluator = Evaluator(release_macros(api, own), doubtful)
         for path, file in again:
             if file.uses and not names.isdisjoint(file.condition_names):
                 with ReadingFrom(path):

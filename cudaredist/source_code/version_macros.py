@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from cudaredist.source_code.api import Api
-from cudaredist.source_code.branches import ReleaseMacros
+from cudaredist.source_code.branches import ReleaseMacros, has_version
 from cudaredist.source_code.conditions import Macro
 from cudaredist.source_code.read_code import Definition
 
@@ -69,3 +69,12 @@ def dependent_macros(definitions: Sequence[Definition], every: int) -> list[Defi
             found[name] = None
             pending += users[name]
     return [part for name in found for part in by_name[name]]
+
+
+def doubtful_macros(definitions: Sequence[Definition]) -> frozenset[str]:
+    """Return the macros of a source whose values have an unknown version, such as NPP_VERSION."""
+    return frozenset(
+        one.name
+        for one in definitions
+        if any(has_version(word) and word not in _NAMES for word in one.macro.body)
+    )

@@ -95,6 +95,7 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
         (f"cudaMemLocation l;\nint d; {_PREFETCH}(p, n, d, s);", [(2, *_CHANGED[1:])]),
         (f"cudaMemLocation l;\n{_PREFETCH}(p, n, f(), s);", [(2, "perhaps", *_CHANGED[2:])]),
         (f"#define P(...) {_PREFETCH}(__VA_ARGS__)", []),
+        ("#include <thrust/sort.h>\n#include <cub/cub.cuh>", []),
         ("cudaStreamGetCaptureInfo(s, &status, &id);", []),
         (
             "cudaGraphAddDependencies(g, f, t, n);",
@@ -102,7 +103,7 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
         ),
         (
             "cudaGraphInstantiate(&e, g, nullptr, log, 9);",
-            [],
+            [(1, "perhaps", "changed", "cudaGraphInstantiate")],
         ),
         # Conditions.
         ("#if CUDART_VERSION < 13000\ncudaThreadExit();\n#endif", []),
@@ -112,6 +113,10 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
         ),
         ("#if CUDA_VERSION / 1000 >= 13\n#else\ncudaThreadExit();\n#endif", []),
         ("#if !(__CUDACC_VER_MAJOR__ > 12)\ncudaThreadExit();\n#endif", []),
+        (
+            "#define HAS_CTX (NPP_VERSION >= 12000)\n#if !HAS_CTX\ncudaThreadExit();\n#endif",
+            [(3, "perhaps", "removed", "cudaThreadExit")],
+        ),
         ("#if 0\ncudaThreadExit();\n#elif 1\n#endif", []),
         ("#ifdef USE_HIP\ncudaThreadExit();\n#endif", []),
         ("#if defined(USE_CUDA)\ncudaThreadExit();\n#endif", [(2, *_CLOCK[1:3], "cudaThreadExit")]),
@@ -176,10 +181,10 @@ def test_range_reports_the_releases_that_compile(run: Run) -> None:
     _write(f"{_PREFETCH}(p, n, 0, s);\n".encode())
     result = run("audit", "--source", "src", "--require-cuda", "12.9..13.0", "--json")
     report = json.loads(result.stdout)
-    assert (result.exit_code, report["compiles"]) == (1, "12.9.1")
+    assert (result.exit_code, report["compiles"]) == (1, "12.9.0..12.9.2")
     assert report["findings"][0]["releases"].startswith("13.0")
     text = expect_output(run("audit", "--source", "src", "--require-cuda", "12.9..13.0"), 1)
-    assert "By these names, it compiles with 12.9.1." in text.stdout
+    assert "By these names, it compiles with 12.9.0..12.9.2." in text.stdout
     assert run("audit", "--source", "src", "--require-cuda", "12.9").exit_code == 0
 
 
