@@ -1,4 +1,4 @@
-"""Compare the shipped tables of APIs with g++: ten pairs of releases.
+"""Compare the shipped tables of APIs with g++: three pairs of releases.
 
 For each header, one program uses all names that the later release lacks, and one all names that it
 adds. Each line of these programs must compile with one release and not with the other. All
@@ -34,19 +34,10 @@ from cudaredist.tables.symbols.symbol_table import labels_in
 pytestmark = pytest.mark.network
 
 PAIRS = (
-    ("cuda", "cuda_cudart", "11.8.0", "12.0.0"),
-    ("cuda", "cuda_cudart", "12.9.1", "13.0.0"),
-    ("cuda", "cuda_cupti", "12.9.1", "13.0.0"),
     ("cuda", "cuda_nvml_dev", "12.9.1", "13.0.0"),
     ("cuda", "libcublas", "12.9.1", "13.0.0"),
     ("cuda", "libcusolver", "12.9.1", "13.0.0"),
-    ("cuda", "libcusparse", "12.9.1", "13.0.0"),
-    ("cuda", "libnpp", "12.9.1", "13.0.0"),
-    ("cudnn", "cudnn", "8.9.7", "9.0.0"),
-    ("cutensor", "libcutensor", "1.7.0", "2.0.0"),
 )
-LEAST_REMOVED = {"libnpp": 1000, "cudnn": 50}
-"""Names that the later release lacks, at least."""
 CUDA_OF_PRODUCTS, VARIANT = "12.9.1", "cuda12"
 MANIFESTS = REPOSITORY / "data/manifests/wheels"
 
@@ -251,4 +242,4 @@ def test_differences_of_a_pair_agree_with_compiler(
     )
     assert compiled
     assert not wrong, wrong[:20]
-    assert removed >= LEAST_REMOVED.get(package, 0)
+    assert removed
