@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from cudaredist.formats.base import InnerPath, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.base import InnerPath, Label, OwnFile, OwnModel, RedistName, optional
 from cudaredist.formats.declarations import declaration
 from cudaredist.formats.names import Channel
 from cudaredist.formats.symbol_tables import ArchiveKey, ReleaseRanges
@@ -24,7 +24,7 @@ class ApiProvider(OwnModel):
     """The archives of a package with these headers, on one platform."""
 
     channel: Channel
-    redist: str
+    redist: RedistName
     platform: str
     variant: str | None = optional("Absent: none")
     releases: dict[Label, ArchiveKey] = Field(description="The archive of each release")

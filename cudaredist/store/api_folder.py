@@ -5,17 +5,16 @@ from pathlib import Path
 
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.api_tables import ApiTable
-from cudaredist.primitives import API_NAME_PATTERN
 from cudaredist.store.files import read_file, sweep, write_or_remove
 from cudaredist.store.read_data import read_file_given
-from cudaredist.store.table_folder import TableFolder
+from cudaredist.store.table_folder import TableFolder, is_api_package
 
 
 class ApiFolder(TableFolder):
     """The folder `api/` of one layer."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, API_NAME_PATTERN)
+        super().__init__(path, is_api_package)
 
     def document(self, package: str) -> ApiTable | None:
         """Return the table of a package, None if it has none.

@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple, get_args
 
 from cudaredist.errors import ReadError
 from cudaredist.formats.names import Channel
-from cudaredist.primitives import API_NAME_PATTERN, LIBRARY_PATTERN, Version
+from cudaredist.primitives import Version
 from cudaredist.store.data_folder import Layer, Store, layer_of
-from cudaredist.store.table_folder import TableFolder
+from cudaredist.store.table_folder import TableFolder, is_api_package, is_library
 
 INDEXED_TABLES = (
     "nvcc_compat",
@@ -55,11 +55,11 @@ class Documents:
         }
         """The data folders by layer and channel."""
         self.symbols = {
-            layer_of(path.parent): TableFolder(path, LIBRARY_PATTERN) for path in store.symbol_paths
+            layer_of(path.parent): TableFolder(path, is_library) for path in store.symbol_paths
         }
         """The folders with tables of symbols by layer."""
         self.apis = {
-            layer_of(layer.root): TableFolder(layer.api_path, API_NAME_PATTERN)
+            layer_of(layer.root): TableFolder(layer.api_path, is_api_package)
             for layer in store.layers
         }
         """The folders with tables of APIs by layer."""

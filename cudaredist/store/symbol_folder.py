@@ -1,6 +1,5 @@
 """The tables of symbols in a data folder, a file for each library."""
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from pathlib import Path
@@ -9,23 +8,20 @@ from typing import TYPE_CHECKING
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.features import Library
 from cudaredist.formats.symbol_tables import Symbols
-from cudaredist.primitives import LIBRARY_PATTERN
 from cudaredist.store.files import read_file, sweep, write_or_remove
 from cudaredist.store.read_data import read_file_given
-from cudaredist.store.table_folder import TableFolder
+from cudaredist.store.table_folder import TableFolder, is_library
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 if TYPE_CHECKING:
     from cudaredist.formats.packageset import Provided
-
-_is_library = re.compile(LIBRARY_PATTERN).fullmatch
 
 
 class SymbolFolder(TableFolder):
     """The folder `symbols/` of one layer."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, LIBRARY_PATTERN)
+        super().__init__(path, is_library)
 
     def document(self, soname: str) -> Symbols | None:
         """Return the document of a library, None if it has none.
@@ -102,4 +98,4 @@ def name_in_tables(path: str, soname: str | None) -> str:
 
 def can_be_stored(soname: str) -> bool:
     """Check if a library's name can be that of a file."""
-    return _is_library(soname) is not None
+    return is_library(soname) is not None

@@ -122,7 +122,7 @@ def test_help_command_prints_help(run: Run) -> None:
         ("which x --channel wheel", "'redist', 'wheels'", "which x --channel wheels"),
         ("which x --channel=wheel", "'redist', 'wheels'", "which --help"),
         ("which x --channel tar", "'redist', 'wheels'", "which --help"),
-        ("explain packge nccl", "'package', 'set'", "explain package nccl"),
+        ("explain packge nccl", "'package', 'set', 'api'", "explain package nccl"),
     ],
 )
 def test_wrong_value_names_the_choices(run: Run, call: str, choices: str, hint: str) -> None:

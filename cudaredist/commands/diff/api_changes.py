@@ -133,7 +133,9 @@ def _changes(history: History, before: int, after: int) -> Iterator[ApiChange]:
 
 
 def _form(history: History, release: int) -> Form | None:
-    return next((form for form in history.forms if form.releases & release), None)
+    """Return the form in a release. The declaration of C comes before a name of a C++ header."""
+    forms = [form for form in history.forms if form.releases & release]
+    return min(forms, key=lambda form: form.kind == "name", default=None)
 
 
 def _content(form: Form) -> object:

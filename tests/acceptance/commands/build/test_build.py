@@ -543,7 +543,7 @@ def test_help_examples_succeed(build: Run, run: Run) -> None:
 
 
 def test_documented_overlay_is_valid(build: Run, run: Run) -> None:
-    page = (REPOSITORY / "docs" / "build.md").read_text()
+    page = (REPOSITORY / "docs" / "own-changes.md").read_text()
     blocks = [block.partition("```")[0] for block in page.split("```json\n")[1:]]
     policy = Path("mine/policy")
     policy.mkdir(parents=True)
