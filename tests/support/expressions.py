@@ -172,7 +172,7 @@ def _in_functions(module: ModuleType) -> Iterator[Expression]:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call)
     }
     for node in nodes:
-        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re."):
+        if isinstance(node, ast.Call) and re.fullmatch(r"re\.[a-z]+", ast.unparse(node.func)):
             place = f"{module.__name__}:{node.lineno}: {ast.unparse(node)}"
             function = ast.unparse(node.func).removeprefix("re.")
             # The patterns of `fnmatch` are linear.
