@@ -17,7 +17,8 @@ _is_other_platform = re.compile(
 ).fullmatch
 """Matches macros of other platforms, which are not defined in CUDA code."""
 has_version = re.compile(
-    r"(?:CU|NV|NPP|NCCL|THRUST|CCCL)\w*(?:VER|MAJOR|MINOR|[0-9]{2}|NEW|OLD|LEGACY)", re.IGNORECASE
+    r"(?:CU|NV|NPP|NCCL|THRUST|CCCL)\w{0,40}(?:VER|MAJOR|MINOR|[0-9]{2}|NEW|OLD|LEGACY)",
+    re.IGNORECASE,
 ).search
 """Matches macros that may depend on the release, such as HAVE_CUDA13."""
 _HEADER_CHECKS = frozenset({"__has_include", "__has_include_next"})

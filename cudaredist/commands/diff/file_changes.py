@@ -31,7 +31,9 @@ _ENDINGS: Mapping[FileKind, tuple[str, ...]] = {
 }
 _KINDS_OF_FOLDERS: Mapping[str, FileKind] = {"include": "headers", "bin": "programs"}
 _replace_numbers = re.compile(r"[0-9]+(?:[._][0-9]+)*").sub
-_remove_version = re.compile(r"[._-][0-9]+(?:[._][0-9]+)*(?=\.dll$|$)", re.IGNORECASE).sub
+_remove_version = re.compile(
+    r"[._-][0-9]{1,9}(?:[._][0-9]{1,9}){0,4}(?=\.dll$|$)", re.IGNORECASE
+).sub
 _is_shared = re.compile(r".+(?:\.so(?:\.[0-9]+)*|\.dll)", re.IGNORECASE).fullmatch
 
 

@@ -74,7 +74,9 @@ _DEPTH_LIMIT = 16
 _unnamed = re.compile(r"(?:struct |union |enum )?\((?:unnamed|anonymous)[^()]*\)")
 _undefined = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _linkage = re.compile(
-    r"#[ \t]*if[^\n]*__cplusplus[^\n]*\n\s*(?:extern\s+\"C\"\s*\{|\})?[^\n#]*\s*#[ \t]*endif"
+    r"#[ \t]{0,8}if[^\n]{0,80}__cplusplus[^\n]{0,80}\n\s{0,8}"
+    r"(?:extern\s{1,8}\"C\"\s{0,8}\{|\})?[^\n#]{0,80}"
+    r"\s{0,8}#[ \t]{0,8}endif"
 )
 """`extern "C" {` and its end, only for C++."""
 _is_version = re.compile(
