@@ -1,14 +1,13 @@
 """Properties of the preprocessor: agreement with gcc, and arbitrary headers."""
 
 import contextlib
-import re
-import subprocess
 
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from support.headers import host_config, read_once
 from support.optional_programs import needs
+from support.preprocessor import expressions_over, truth_by_gcc
 
 from cudaredist.errors import InvalidFileError
 from cudaredist.tables.nvcc.compilers import read_header
@@ -23,18 +22,7 @@ leaves = st.one_of(
 )
 
 
-def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    operators = re.findall(r"\S+", "+ - * / % << >> < <= > >= == != & | ^ && ||")
-    return st.one_of(
-        st.builds("{} {} {}".format, inner, st.sampled_from(operators), inner),
-        st.builds("({})".format, inner),
-        # A space, because two adjacent signs are another operator.
-        st.builds("{} {}".format, st.sampled_from("!~-+"), inner),
-        st.builds("({} ? {} : {})".format, inner, inner, inner),
-    )
-
-
-expressions = st.recursive(leaves, larger, max_leaves=8)
+expressions = expressions_over(leaves)
 MACROS = {"A": 7, "B": 0}
 
 
@@ -46,31 +34,12 @@ def by_us(expression: str) -> bool | None:
         return None
 
 
-def by_gcc(several: list[str]) -> list[bool | None]:
-    text = "".join(f"#if {expression}\n#error\n#endif\n" for expression in several)
-    result = subprocess.run(
-        ["gcc", "-E", "-undef", "-xc++", "-std=c++17", "-DA=7", "-DB=0", "-", "-o", "/dev/null"],
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    answers: list[bool | None] = [False] * len(several)
-    for line, message in re.findall(r"<stdin>:(\d+):\d+: error: (.*)", result.stderr):
-        index = (int(line) - 1) // 3
-        if not message.startswith("#error"):
-            answers[index] = None
-        elif answers[index] is False:
-            answers[index] = True
-    return answers
-
-
 @needs("gcc")
 @examples(1 / 4)
 @given(st.lists(expressions, min_size=20, max_size=60))
 def test_expressions_agree_with_gcc(several: list[str]) -> None:
     assert list(zip(several, map(by_us, several), strict=True)) == list(
-        zip(several, by_gcc(several), strict=True)
+        zip(several, truth_by_gcc(several, "-DA=7", "-DB=0"), strict=True)
     )
 
 

@@ -7,6 +7,7 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from support.optional_programs import needs
+from support.preprocessor import expressions_over, truth_by_gcc
 
 from cudaredist.source_code.branches import Branches, Evaluator, ReleaseMacros
 from cudaredist.source_code.conditions import Macro, Macros, evaluate, tokens_of
@@ -27,18 +28,7 @@ leaves = st.one_of(
 )
 
 
-def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    operators = re.findall(r"\S+", "+ - * / % << >> < <= > >= == != & | ^ && ||")
-    return st.one_of(
-        st.builds("{} {} {}".format, inner, st.sampled_from(operators), inner),
-        st.builds("({})".format, inner),
-        # A space, because two adjacent signs are another operator.
-        st.builds("{} {}".format, st.sampled_from("!~-+"), inner),
-        st.builds("({} ? {} : {})".format, inner, inner, inner),
-    )
-
-
-expressions = st.recursive(leaves, larger, max_leaves=8)
+expressions = expressions_over(leaves)
 
 
 def by_us(expression: str, version: int) -> bool | None:
@@ -48,25 +38,9 @@ def by_us(expression: str, version: int) -> bool | None:
 
 
 def by_gcc(several: list[str], version: int, unknown: int | None) -> list[bool | None]:
-    """Return whether conditions are true, None for invalid ones."""
-    text = "".join(f"#if {expression}\n#error\n#endif\n" for expression in several)
     options = [f"-DCUDART_VERSION={version}"]
     options += [] if unknown is None else [f"-DUNKNOWN={unknown}"]
-    result = subprocess.run(
-        ["gcc", "-E", "-undef", "-xc++", "-std=c++17", *options, "-", "-o", "/dev/null"],
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    answers: list[bool | None] = [False] * len(several)
-    for line, message in re.findall(r"<stdin>:(\d+):\d+: error: (.*)", result.stderr):
-        index = (int(line) - 1) // 3
-        if not message.startswith("#error"):
-            answers[index] = None
-        elif answers[index] is False:
-            answers[index] = True
-    return answers
+    return truth_by_gcc(several, *options)
 
 
 @needs("gcc")
