@@ -1,12 +1,14 @@
 """Conditions of the preprocessor, evaluated for each release.
 
 A condition on an unknown macro, such as an option of the build, may be true or false. The
-expressions of `tables/nvcc` have no unknown macros.
+expressions of `tables/nvcc`, which have the same operators, have no unknown macros.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
+
+from cudaredist.tables.nvcc.expressions import OPERATIONS, STRENGTH
 
 Value: TypeAlias = int | None
 """The value of an expression. None: it depends on an unknown macro."""
@@ -25,27 +27,6 @@ _SHIFT_LIMIT = 62
 _VALUE_LIMIT = 1 << 63
 _UNEXPANDED = frozenset({"defined", "__has_include", "__has_include_next"})
 """Operators whose operands are not replaced."""
-_LEVELS: Mapping[str, int] = {
-    "||": 1,
-    "&&": 2,
-    "|": 3,
-    "^": 4,
-    "&": 5,
-    "==": 6,
-    "!=": 6,
-    "<": 7,
-    ">": 7,
-    "<=": 7,
-    ">=": 7,
-    "<<": 8,
-    ">>": 8,
-    "+": 9,
-    "-": 9,
-    "*": 10,
-    "/": 10,
-    "%": 10,
-}
-"""The precedence of operators."""
 
 
 class Macro(NamedTuple):
@@ -186,7 +167,7 @@ class _Parser:
         self._depth += 1
         if self._depth > _DEPTH_LIMIT:
             raise _InvalidError
-        condition = self._binary(1)
+        condition = self._binary(0)
         if self._peek() == "?":
             self._next()
             first = self._ternary()
@@ -202,9 +183,9 @@ class _Parser:
 
     def _binary(self, level: int) -> Value:
         left = self._unary()
-        while _LEVELS.get(self._peek(), 0) >= level:
+        while STRENGTH.get(self._peek(), -1) >= level:
             operator = self._next()
-            right = self._binary(_LEVELS[operator] + 1)
+            right = self._binary(STRENGTH[operator] + 1)
             left = _apply(operator, left, right)
         return left
 
@@ -290,30 +271,8 @@ def _apply(operator: str, left: Value, right: Value) -> Value:
 
 
 def _arithmetic(operator: str, left: int, right: int) -> Value:
-    if operator in {"/", "%"}:
-        if right == 0:
-            return None
-        # C rounds toward zero.
-        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        return quotient if operator == "/" else left - quotient * right
-    if operator in {"<<", ">>"}:
-        if not 0 <= right <= _SHIFT_LIMIT:
-            return None
-        return left << right if operator == "<<" else left >> right
-    return _OPERATORS[operator](left, right)
-
-
-_OPERATORS: Mapping[str, Callable[[int, int], int]] = {
-    "|": lambda left, right: left | right,
-    "^": lambda left, right: left ^ right,
-    "&": lambda left, right: left & right,
-    "==": lambda left, right: int(left == right),
-    "!=": lambda left, right: int(left != right),
-    "<": lambda left, right: int(left < right),
-    ">": lambda left, right: int(left > right),
-    "<=": lambda left, right: int(left <= right),
-    ">=": lambda left, right: int(left >= right),
-    "+": lambda left, right: left + right,
-    "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right,
-}
+    if operator in {"/", "%"} and right == 0:
+        return None
+    if operator in {"<<", ">>"} and not 0 <= right <= _SHIFT_LIMIT:
+        return None
+    return int(OPERATIONS[operator](left, right))

@@ -117,8 +117,9 @@ _LEVELS: tuple[dict[str, _Operation], ...] = (
 
 _LOGICAL = {"||": True, "&&": False}
 """Logical operators, with the left value that decides the result."""
-_OPERATIONS = {symbol: made for level in _LEVELS for symbol, made in level.items()}
-_STRENGTH = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols}
+OPERATIONS = {symbol: made for level in _LEVELS for symbol, made in level.items()}
+STRENGTH = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols}
+"""The precedence of binary operators, from 0 for the weakest."""
 
 
 class _Evaluation:
@@ -175,7 +176,7 @@ class _Evaluation:
         left = self._unary(matters=matters)
         while True:
             symbol = self._rest[-1]
-            strength = _STRENGTH.get(symbol)
+            strength = STRENGTH.get(symbol)
             if strength is None or strength < weakest:
                 return left
             self._rest.pop()
@@ -235,7 +236,7 @@ def _computed(symbol: str, left: Number, right: Number) -> Number:
     if symbol in {"/", "%"} and second == 0:
         # A value without an effect. If the value mattered, this would have been an error.
         second = 1
-    result = _OPERATIONS[symbol](first, second)
+    result = OPERATIONS[symbol](first, second)
     if isinstance(result, bool):
         return Number(int(result))
     return _wrapped(result, is_unsigned=is_unsigned)
