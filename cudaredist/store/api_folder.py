@@ -1,11 +1,10 @@
 """The tables of APIs in a data folder, a file for each package."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.api_tables import ApiTable
-from cudaredist.store.files import read_file, sweep, write_or_remove
+from cudaredist.store.files import read_file
 from cudaredist.store.read_data import read_file_given
 from cudaredist.store.table_folder import TableFolder, is_api_package
 
@@ -27,18 +26,3 @@ class ApiFolder(TableFolder):
         if table is not None and table.package != package:
             raise InvalidFileError.of(f"api file ({path})", f"is {table.package}", "package")
         return table
-
-    def changed(self, tables: Mapping[str, ApiTable | None]) -> dict[str, bytes | None]:
-        """Return the changed tables by package, None for those without a release."""
-        changed: dict[str, bytes | None] = {}
-        for package, table in sorted(tables.items()):
-            data = None if table is None else table.canonical()
-            if data != read_file(self.place(package)):
-                changed[package] = data
-        return changed
-
-    def write(self, changed: Mapping[str, bytes | None]) -> None:
-        """Write tables, and remove those without a release. Raises `WriteError`."""
-        sweep(self.path)
-        for package, data in changed.items():
-            write_or_remove(self.place(package), data, self.path)

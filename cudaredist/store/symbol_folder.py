@@ -1,6 +1,6 @@
 """The tables of symbols in a data folder, a file for each library."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cudaredist.errors import InvalidFileError
 from cudaredist.formats.features import Library
 from cudaredist.formats.symbol_tables import Symbols
-from cudaredist.store.files import read_file, sweep, write_or_remove
+from cudaredist.store.files import read_file
 from cudaredist.store.read_data import read_file_given
 from cudaredist.store.table_folder import TableFolder, is_library
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
@@ -34,25 +34,6 @@ class SymbolFolder(TableFolder):
         if table is not None and table.soname != soname:
             raise InvalidFileError.of(f"symbols file ({path})", f"is {table.soname}", "soname")
         return table
-
-    def changed(self, tables: Mapping[str, SymbolColumns]) -> dict[str, bytes | None]:
-        """Return the changed tables by library, None for those without a release."""
-        changed: dict[str, bytes | None] = {}
-        for soname, columns in sorted(tables.items()):
-            document = columns.document()
-            data = None if document is None else document.canonical()
-            if data != read_file(self.place(soname)):
-                changed[soname] = data
-        return changed
-
-    def write(self, changed: Mapping[str, bytes | None]) -> None:
-        """Write tables, and remove those without a release. Raises `WriteError`."""
-        for soname, data in changed.items():
-            write_or_remove(self.place(soname), data, self.path)
-
-    def sweep(self) -> None:
-        """Remove what a killed run left under temporary names."""
-        sweep(self.path)
 
 
 class LayeredSymbols:

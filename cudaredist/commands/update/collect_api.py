@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from cudaredist.commands.update.report import ApiArchive, ApiReport, BrokenManifest, UnreadHeader
-from cudaredist.commands.update.table_run import TableRun
+from cudaredist.commands.update.report import ApiArchive, ApiReport, UnreadHeader
+from cudaredist.commands.update.table_run import TableRun, archive_order
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError
-from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Archive
@@ -90,11 +89,11 @@ class ApiRun(TableRun):
             else:
                 error = ErrorReport.of(result)
                 outcomes += (_outcome(unit, one, status="failed", error=error) for one in unit[2])
-        tables = {package: columns.document() for package, columns in self._tables.items()}
-        changed = folder.changed(tables)
+        changed = folder.changed(self._tables)
         if self.write and changed:
+            folder.sweep()
             folder.write(changed)
-        return self._report(changed, sum(table is not None for table in tables.values()), outcomes)
+        return self._report(changed, outcomes)
 
     # -- the archives
 
@@ -228,27 +227,19 @@ class ApiRun(TableRun):
             ),
         )
 
-    def _report(
-        self, changed: Mapping[str, bytes | None], tables: int, outcomes: list[ApiArchive]
-    ) -> ApiReport:
-        broken = [
-            BrokenManifest(redist=manifest.redist, release=manifest.release, error=manifest.error)
-            for manifest in self.manifests.broken
-            if manifest.error is not None
-        ]
+    def _report(self, changed: Mapping[str, bytes | None], outcomes: list[ApiArchive]) -> ApiReport:
+        broken = self.broken_manifests()
         archives = sum(len(list(_archives_of(one))) for one in self.manifests.readable)
-        status: ManifestStatus = "unchanged"
-        if changed:
-            status = "written" if self.write else "would-write"
+        status = self.status(changed=bool(changed))
         return ApiReport(
             status=status,
-            tables=tables,
+            tables=sum(bool(table.columns) for table in self._tables.values()),
             changed=tuple(package for package, data in changed.items() if data is not None),
             removed=tuple(package for package, data in changed.items() if data is None),
             releases=tuple(manifest.name for manifest in self.manifests.readable),
             known=archives - len(outcomes),
-            archives=tuple(sorted(outcomes, key=_order)),
-            manifests=tuple(broken),
+            archives=tuple(sorted(outcomes, key=archive_order)),
+            manifests=broken,
             archives_read=self.service.opened,
             fetched_bytes=self.service.fetched,
             exit_code=exit_code_of(
@@ -272,7 +263,3 @@ def _is_of_major(label: Version, major: str) -> bool:
 def _outcome(unit: _Unit, archive: Archive, **more: object) -> ApiArchive:
     manifest = unit.manifest
     return ApiArchive.of(manifest.target.redist.name, manifest.label, archive, **more)
-
-
-def _order(outcome: ApiArchive) -> tuple[str, ...]:
-    return outcome.redist, outcome.release, outcome.package, outcome.platform, outcome.variant or ""

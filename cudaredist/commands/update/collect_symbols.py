@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from cudaredist.commands.update.report import BrokenManifest, SymbolArchive, SymbolReport
-from cudaredist.commands.update.table_run import TableRun
+from cudaredist.commands.update.report import SymbolArchive, SymbolReport
+from cudaredist.commands.update.table_run import TableRun, archive_order
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError, ReadError
 from cudaredist.features.library_symbols import LibraryBinary, libraries_of
-from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.report import ErrorReport, exit_code_of
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.store.data_folder import Store
@@ -166,15 +165,9 @@ class SymbolRun(TableRun):
         unnamed: tuple[str, ...],
         outcomes: list[SymbolArchive],
     ) -> SymbolReport:
-        broken = [
-            BrokenManifest(redist=manifest.redist, release=manifest.release, error=manifest.error)
-            for manifest in self.manifests.broken
-            if manifest.error is not None
-        ]
+        broken = self.broken_manifests()
         archives = sum(len(list(m.manifest.archives)) for m in self.manifests.readable)
-        status: ManifestStatus = "unchanged"
-        if changed:
-            status = "written" if self.write else "would-write"
+        status = self.status(changed=bool(changed))
         return SymbolReport(
             status=status,
             tables=sum(bool(table.columns or table.unread) for table in self._tables.values()),
@@ -183,8 +176,8 @@ class SymbolRun(TableRun):
             unnamed=unnamed,
             releases=tuple(manifest.name for manifest in self.manifests.readable),
             known=archives - len(outcomes),
-            archives=tuple(sorted(outcomes, key=_order)),
-            manifests=tuple(broken),
+            archives=tuple(sorted(outcomes, key=archive_order)),
+            manifests=broken,
             archives_read=self.service.opened,
             fetched_bytes=self.service.fetched,
             exit_code=exit_code_of(
@@ -242,7 +235,3 @@ def _key_of(archive: Archive) -> str:
 
 def _place_of(column: Column) -> _Place:
     return column.provider._replace(stub=False), column.label
-
-
-def _order(outcome: SymbolArchive) -> tuple[str, ...]:
-    return outcome.redist, outcome.release, outcome.package, outcome.platform, outcome.variant or ""

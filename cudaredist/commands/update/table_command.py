@@ -10,11 +10,12 @@ from cudaredist.hints import command_line
 from cudaredist.redists import CUDA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from cudaredist.commands.update.report import TableReport
+    from cudaredist.commands.update.report import ApiReport, SymbolReport, TableReport
     from cudaredist.commands.update.table_run import TableRun
     from cudaredist.formats.names import Channel
+    from cudaredist.formats.report import ErrorReport
 
 
 _Run = TypeVar("_Run", bound="TableRun")
@@ -51,6 +52,15 @@ def open_run(
         session.lock(root)
     manifests = read_local_manifests(targets, selection, strict=options.strict)
     return kind(manifests, service, store, write=is_writing, fail_fast=not options.keep_going)
+
+
+def archive_errors(report: "SymbolReport | ApiReport") -> "Iterator[tuple[str, ErrorReport]]":
+    """Yield the errors of manifests and archives, with their subjects."""
+    for manifest in report.manifests:
+        yield f"{manifest.redist} {manifest.release}", manifest.error
+    for one in report.archives:
+        if one.error is not None:
+            yield f"{one.redist} {one.release} {one.package} {one.platform}", one.error
 
 
 def update_table(

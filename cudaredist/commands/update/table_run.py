@@ -12,13 +12,18 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
-from cudaredist.commands.update.report import ReleaseOutcome, ReleaseStatus, TableReport
+from cudaredist.commands.update.report import (
+    BrokenManifest,
+    ReleaseOutcome,
+    ReleaseStatus,
+    TableReport,
+)
 from cudaredist.commands.update.table_file import TableFile, archives_to_read, find_table_file
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.registry import read_own_file, validation_problems
-from cudaredist.formats.report import ErrorReport, exit_code_of
+from cudaredist.formats.report import ArchiveName, ErrorReport, exit_code_of
 from cudaredist.formats.tables import (
     BinarySource,
     CompilerRange,
@@ -61,6 +66,25 @@ class TableRun:
     store: Store
     write: bool = True
     fail_fast: bool = False
+
+    def broken_manifests(self) -> tuple[BrokenManifest, ...]:
+        """Return the manifests that could not be read."""
+        return tuple(
+            BrokenManifest(redist=manifest.redist, release=manifest.release, error=manifest.error)
+            for manifest in self.manifests.broken
+            if manifest.error is not None
+        )
+
+    def status(self, *, changed: bool) -> ManifestStatus:
+        """Return the status of tables that this run changed, or not."""
+        if not changed:
+            return "unchanged"
+        return "written" if self.write else "would-write"
+
+
+def archive_order(outcome: ArchiveName) -> tuple[str, ...]:
+    """Return the key that sorts the archives of a report."""
+    return outcome.redist, outcome.release, outcome.package, outcome.platform, outcome.variant or ""
 
 
 def update_nvcc_table(
@@ -216,20 +240,20 @@ class _Work(Generic[_Entry]):
         """Write the table if it changed, and return the report."""
         store, service = self.run.store, self.run.service
         path, before = store.table_path(self.table.name), store.read_table(self.table.name)
-        status: ManifestStatus = "unchanged"
+        is_changed = False
         diff: tuple[str, ...] = ()
         if model is not None:
             data = model.canonical()
             read_own_file(data, type(model))
             diff = tuple(_diff(before or b"", data, path.name))
-            if data != before:
-                status = "written" if self.run.write else "would-write"
+            is_changed = data != before
             if self.run.write:
                 write_output(path, data, store.checkout)
         if before is None:
             for label, entry in self.entries.items():
                 self.update(label, bounds=self.bounds(entry))
         outcomes = [self.outcomes[label] for label in sorted(self.outcomes, key=Version.parse)]
+        status = self.run.status(changed=is_changed)
         has_findings = is_finding or status == "would-write"
         return TableReport(
             command=self.table.command,

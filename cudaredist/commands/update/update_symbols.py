@@ -2,7 +2,7 @@
 
 from cudaredist.cli.options import redist_option
 from cudaredist.cli.session import Session, command
-from cudaredist.commands.update.table_command import TableOptions, open_run
+from cudaredist.commands.update.table_command import TableOptions, archive_errors, open_run
 
 
 class SymbolOptions(TableOptions):
@@ -38,12 +38,5 @@ def update_symbols(options: SymbolOptions, session: Session) -> int:
             for one in report.archives
             for path in one.unread
         ),
-        errors=[
-            *((f"{one.redist} {one.release}", one.error) for one in report.manifests),
-            *(
-                (f"{one.redist} {one.release} {one.package} {one.platform}", one.error)
-                for one in report.archives
-                if one.error is not None
-            ),
-        ],
+        errors=archive_errors(report),
     )
