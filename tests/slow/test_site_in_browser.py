@@ -170,7 +170,6 @@ def follow(page: Page, link: Locator) -> None:
         ("libcublas.so.12", "Sonames", "libcublas.so.12", "packages/libcublas/index.html#sonames"),
         ("cudnn", "Packages", "cudnn", "packages/cudnn/index.html"),
         ("cudnn9", "Packages", "cudnn", "packages/cudnn/index.html"),
-        ("nsys", "Packages", "nsight_systems", "archives/index.html#cuda-nsight_systems"),
         ("nvcc", "Packages", "cuda_nvcc", "packages/cuda_nvcc/index.html"),
         ("libnvrtc-builtins", "Packages", "cuda_nvrtc", "packages/cuda_nvrtc/index.html"),
         ("nvJitLink", "Packages", "libnvjitlink", "packages/libnvjitlink/index.html"),

@@ -473,3 +473,17 @@ def test_site_of_wheels_lists_archives_of_manifests(tmp_path: Path) -> None:
     assert "packages/libx/index.html" not in files
     assert b'"libx, LIBX"' in files["assets/search-index.js"]
     assert "archives/index.html" not in site_contents(store)
+
+
+def test_search_finds_archives_by_their_main_program(tmp_path: Path) -> None:
+    archives = tmp_path / "manifests/cuda"
+    archives.mkdir(parents=True)
+    data = manifest("12.9.1", packages=["nsight_systems"])
+    (archives / "redistrib_12.9.1.json").write_bytes(data)
+    wheels = tmp_path / "manifests/wheels/cuda"
+    wheels.mkdir(parents=True)
+    (wheels / "redistrib_12.9.1.json").write_bytes(manifest("12.9.1", packages=["liby"]))
+    files = site_contents(Store(tmp_path, "wheels"), other=Store(tmp_path))
+    index = files["assets/search-index.js"]
+    assert b"\\tnsys" in index
+    assert b"archives/index.html#cuda-nsight_systems" in index
