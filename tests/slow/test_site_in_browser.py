@@ -385,7 +385,7 @@ def test_long_comparison_is_folded(page: Page, files: str) -> None:
 
 def test_commands_on_a_page_of_a_gpu_have_no_backticks(page: Page, files: str) -> None:
     page.goto(f"{files}gpus/7.2/index.html")
-    assert page.locator("p.lead code").count() == 2
+    assert page.locator("main p code").count() == 2
     assert "`" not in page.inner_text("main")
 
 
