@@ -15,10 +15,12 @@ _MEMORY_LIMIT = 4 << 30
 
 
 def _limit_memory() -> None:
-    with contextlib.suppress(ImportError, ValueError, OSError):
+    # Windows has no such limits.
+    if sys.platform != "win32":
         import resource  # noqa: PLC0415 - not on Windows
 
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT, _MEMORY_LIMIT))
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT, _MEMORY_LIMIT))
 
 
 def main() -> None:
