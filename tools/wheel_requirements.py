@@ -16,7 +16,7 @@ from cudaredist.sources.protocol import Settings
 from cudaredist.sources.wheel_index import WheelIndex
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.files import write_file
-from cudaredist.store.read_data import load_manifest
+from cudaredist.store.local_manifests import load_manifest
 from cudaredist.wheel_projects import FAMILIES
 from cudaredist.wheels import Wheel, newest_builds, parse_wheel, requirements_on
 

@@ -1,13 +1,12 @@
 """Models of the policy files."""
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from cudaredist.formats.base import (
     CapabilityName,
     CudaMinor,
-    OwnFile,
     PlainCapability,
     Reasoned,
     RedistName,
@@ -16,7 +15,6 @@ from cudaredist.formats.base import (
 )
 from cudaredist.formats.set_policy import Bounds, SetPolicy
 from cudaredist.formats.specifier import Specifier
-from cudaredist.wheel_projects import FAMILIES
 
 _PLATFORM = "Platform of NVIDIA's manifests. Absent: every platform"
 
@@ -149,27 +147,3 @@ class ConstraintPolicy(SetPolicy):
     first_wheels: dict[str, dict[str, VersionText]] = optional(
         "First release with wheels, by redistributable and CUDA major", {}
     )
-
-
-class WheelRelease(Reasoned):
-    """The wheels of a release, instead of those that would be selected."""
-
-    versions: dict[str, VersionText] = Field(description="Version of the wheel by package")
-
-
-class WheelPolicy(OwnFile):
-    """`policy/wheels.json`: the wheels of releases, such as those with wrong metapackages."""
-
-    metapackages: dict[str, dict[VersionText, WheelRelease]] = Field(
-        description="By redistributable and release. Without a metapackage, such as for nccl, the "
-        "default is the newest build of its wheel"
-    )
-
-    @field_validator("metapackages")
-    @classmethod
-    def _have_wheels(cls, releases: dict[str, Any]) -> dict[str, Any]:
-        unknown = sorted(releases.keys() - FAMILIES.keys())
-        if unknown:
-            names = ", ".join(FAMILIES)
-            raise ValueError(f"{unknown[0]} has no wheels. Redistributables with wheels: {names}")
-        return releases

@@ -111,7 +111,7 @@ FILE_KINDS = {
         FileKind("policy-outputs", "output_policy.OutputPolicy", "collapse"),
         FileKind("policy-platforms", "policy.PlatformPolicy", "jetson_thresholds"),
         FileKind("policy-requirements", "policy.RequirementPolicy", "requirements"),
-        FileKind("policy-wheels", "policy.WheelPolicy", "metapackages"),
+        FileKind("policy-wheels", "wheel_policy.WheelPolicy", "metapackages"),
         FileKind("policy-withheld", "policy.WithheldPolicy", "withheld"),
         FileKind("runfiles", "runfile_records.Runfiles", "runfiles"),
         FileKind("site-files", "site_files.SiteFiles", "files"),

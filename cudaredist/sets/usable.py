@@ -18,8 +18,7 @@ from cudaredist.sets.version_choice import (
     missing_release,
 )
 from cudaredist.store.data_folder import Store
-from cudaredist.store.local_manifests import refuse_other_channel, require_manifests
-from cudaredist.store.read_data import load_manifest
+from cudaredist.store.local_manifests import load_manifest, refuse_other_channel, require_manifests
 
 
 def find_local_cuda(text: str, store: Store) -> Version:

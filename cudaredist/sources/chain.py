@@ -21,7 +21,7 @@ from cudaredist.errors import (
     UnreachedError,
     UsageError,
 )
-from cudaredist.formats.policy import WheelPolicy
+from cudaredist.formats.wheel_policy import WheelPolicy
 from cudaredist.hints import redacted, server_line
 from cudaredist.primitives import PREVIEW, Version
 from cudaredist.sources.folder import FolderSource

@@ -16,7 +16,7 @@ from cudaredist.errors import (
     Problem,
     TooLargeError,
 )
-from cudaredist.formats.policy import WheelPolicy
+from cudaredist.formats.wheel_policy import WheelPolicy
 from cudaredist.primitives import ArchiveId, Version, label_of_manifest_name, parse_label
 from cudaredist.sources.protocol import Delivery, PartReader, Settings
 from cudaredist.sources.wheel_index import INDEX, LocalMetadata, WheelIndex

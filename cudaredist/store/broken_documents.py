@@ -5,7 +5,8 @@ Only calls with such a document import this module: the index knows all others w
 
 from cudaredist.primitives import Version
 from cudaredist.store.data_folder import Store
-from cudaredist.store.read_data import load_features, load_manifest
+from cudaredist.store.local_manifests import load_manifest
+from cudaredist.store.read_data import load_features
 from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.store.table_folder import TableFolder
 

@@ -25,7 +25,8 @@ from cudaredist.store.archive_address import archive_address
 from cudaredist.store.documents import Document, Documents
 from cudaredist.store.files import read_file
 from cudaredist.store.index_rows import add_api, add_release, add_row, add_symbols, add_table
-from cudaredist.store.read_data import load_features, load_manifest
+from cudaredist.store.local_manifests import load_manifest
+from cudaredist.store.read_data import load_features
 from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.words import printable
 

@@ -1,12 +1,16 @@
-"""Checks of the manifests in a data folder, with hints for missing ones."""
+"""The manifests in a data folder, with hints for missing ones."""
 
 import shlex
 from collections.abc import Collection
 
 from cudaredist.errors import UsageError
+from cudaredist.formats.registry import located
 from cudaredist.hints import again, command_line, takes
-from cudaredist.primitives import find_release
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.manifests.read_manifest import read_manifest
+from cudaredist.primitives import Version, find_release
 from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.files import require_file
 from cudaredist.words import shown
 
 
@@ -60,3 +64,14 @@ def process_command(
     flags = [f"--redist {shlex.quote(redist)}" for redist in redists]
     flags += [f"--platform {shlex.quote(platform)}"] if platform else []
     return command_line("process-manifests", *flags, channel=store.channel)
+
+
+def load_manifest(store: Store, redist: str, label: Version) -> Manifest:
+    """Return a local manifest.
+
+    Raises `ReadError` if it is missing or unreadable, and `InvalidFileError` if it is not valid.
+    """
+    path = store.manifests(redist).path_of(label)
+    data = require_file(path)
+    with located(store.relative(path)):
+        return read_manifest(data, label=label)

@@ -9,27 +9,14 @@ from cudaredist.formats.features import Features
 from cudaredist.formats.registry import located, names_schema_version, parse_own_json, read_own_file
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.toolkit_record import RECORD_NAME, ToolkitRecord
-from cudaredist.manifests.manifest_values import Manifest
-from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
 from cudaredist.store.data_folder import Store
-from cudaredist.store.files import read_file, require_file
+from cudaredist.store.files import read_file
 
 RUNFILES = "runfiles"
 """The name of the file of records, without its suffix."""
 
 Model = TypeVar("Model", bound=OwnModel)
-
-
-def load_manifest(store: Store, redist: str, label: Version) -> Manifest:
-    """Return a local manifest.
-
-    Raises `ReadError` if it is missing or unreadable, and `InvalidFileError` if it is not valid.
-    """
-    path = store.manifests(redist).path_of(label)
-    data = require_file(path)
-    with located(store.relative(path)):
-        return read_manifest(data, label=label)
 
 
 def load_features(store: Store, redist: str, label: Version) -> Features | None:

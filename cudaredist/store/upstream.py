@@ -12,8 +12,8 @@ from cudaredist.errors import (
     TooLargeError,
 )
 from cudaredist.formats.lock import LockEntry
-from cudaredist.formats.policy import WheelPolicy
 from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.wheel_policy import WheelPolicy
 from cudaredist.hints import again
 from cudaredist.jsontext import load_json
 from cudaredist.manifests.field_reader import POOL_WARNING

@@ -3,7 +3,7 @@
 If documentation or policy differs from NVIDIA's files, both are included.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
@@ -68,3 +68,11 @@ def make_fact(
         statement = f"{statement}: {', '.join(value) or 'none'}"
     about = origin._asdict() | {"reason": reason, "otherwise": tuple(otherwise)}
     return Fact(name=name, statement=statement, value=value, **about)
+
+
+def with_layers(topic: Topic, layers: Mapping[str, Literal["local", "shipped"]]) -> Topic:
+    """Add the layer of its release to each fact of a topic."""
+    facts = (
+        fact.model_copy(update={"layer": layers.get(fact.release or "")}) for fact in topic.facts
+    )
+    return topic.model_copy(update={"facts": tuple(facts)})

@@ -16,7 +16,7 @@ from cudaredist.store.known_vulnerabilities import (
     read_advisories,
     read_advisory_policy,
 )
-from cudaredist.store.read_data import load_manifest
+from cudaredist.store.local_manifests import load_manifest
 from cudaredist.tables.advisories.answers import vulnerabilities_of, vulnerabilities_of_set
 from cudaredist.tables.advisories.states import KnownVulnerabilities
 from cudaredist.tables.advisories.texts import vulnerability_lines

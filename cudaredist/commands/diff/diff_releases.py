@@ -53,8 +53,8 @@ from cudaredist.store.facts_cache import known_facts
 from cudaredist.store.facts_index import Index
 from cudaredist.store.files import read_file
 from cudaredist.store.layered_tables import LayeredTable, read_layered
-from cudaredist.store.local_manifests import refuse_other_channel, require_manifests
-from cudaredist.store.read_data import load_features, load_manifest
+from cudaredist.store.local_manifests import load_manifest, refuse_other_channel, require_manifests
+from cudaredist.store.read_data import load_features
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.tables.advisories.states import KnownVulnerabilities
 from cudaredist.tables.gpus.coverage import CoverageRules

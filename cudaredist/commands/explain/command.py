@@ -166,23 +166,27 @@ def _path_and_package(name: str, options: ExplainOptions) -> tuple[Path, str | N
 
 
 def _show_by_tables(
-    subject: Literal["nvcc", "gpu", "cuda"], name: str, options: ExplainOptions, session: Session
+    subject: Literal["nvcc", "cuda"], name: str, options: ExplainOptions, session: Session
 ) -> int:
     from cudaredist.commands.explain.explain_by_tables import explain_by_tables
     from cudaredist.commands.explain.table_text import explain_text
 
-    store = session.read_store(
-        options.data,
-        is_channel_used=subject == "gpu",
-        reads_features=subject == "gpu",
-        with_unexamined=subject != "gpu",
-    )
-    cache = open_cache(options.cache_dir)
-    progress = session.progress("indexing")
-    report = explain_by_tables(subject, name, store, cache, progress)
+    store = session.read_store(options.data, is_channel_used=False, with_unexamined=True)
+    report = explain_by_tables(subject, name, store)
     errors = [("", error) for error in report.errors]
     text = partial(explain_text, with_sources=options.sources)
     return session.finish(report, text, errors=errors)
+
+
+def _show_gpu(name: str, options: ExplainOptions, session: Session) -> int:
+    from cudaredist.commands.explain.explain_gpu import explain_one_gpu
+    from cudaredist.commands.explain.table_text import explain_text
+    from cudaredist.store.facts_index import Index
+
+    store = session.read_store(options.data, reads_features=True)
+    cache = open_cache(options.cache_dir)
+    report = explain_one_gpu(name, store, Index(store, cache, session.progress("indexing")))
+    return session.finish(report, partial(explain_text, with_sources=options.sources))
 
 
 def _show_package(name: str, options: ExplainOptions, session: Session) -> int:
@@ -276,7 +280,7 @@ def _show_jetpack(
 
 _ANSWERS: Mapping[str, Callable[[str, ExplainOptions, Session], int]] = {
     "nvcc": partial(_show_by_tables, "nvcc"),
-    "gpu": partial(_show_by_tables, "gpu"),
+    "gpu": _show_gpu,
     "cuda": partial(_show_by_tables, "cuda"),
     "driver": _show_driver,
     "jetpack": partial(_show_jetpack, "jetpack"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from cudaredist.commands.explain.report import ApiEntry, ApiForm, ApiMember, ApiReport
+from cudaredist.commands.explain.api_report import ApiEntry, ApiForm, ApiMember, ApiReport
 from cudaredist.errors import EXIT_OK, IncompleteError, UnknownNameError
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from cudaredist.commands.explain.package_closure import closure_of_archive
-from cudaredist.commands.explain.report import (
+from cudaredist.commands.explain.package_report import (
     ExplainedArchive,
     PackageClosure,
     PackageLicense,

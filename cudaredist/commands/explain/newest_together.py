@@ -15,7 +15,7 @@ from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.platforms import JETSON
 from cudaredist.sets.usable import UsableWithCuda
 from cudaredist.store.data_folder import Store
-from cudaredist.store.read_data import load_manifest
+from cudaredist.store.local_manifests import load_manifest
 from cudaredist.tables.gpus.gpu_table import fact_of, is_supported
 
 _PACKAGES = {CUDA: "libcublas", "cudnn": "cudnn", "nccl": "nccl", "cutensor": "libcutensor"}

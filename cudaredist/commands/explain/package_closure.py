@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from cudaredist.commands.explain.report import PackageClosure
+from cudaredist.commands.explain.package_report import PackageClosure
 from cudaredist.grouping import grouped
 from cudaredist.sets.library_names import key_of
 from cudaredist.store.facts_index import Index, IndexedArchive, Question

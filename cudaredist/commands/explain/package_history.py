@@ -10,7 +10,11 @@ from cudaredist.commands.explain.explain_package import (
     manifest_licenses,
     package_archives,
 )
-from cudaredist.commands.explain.report import ArchiveHistory, ExplainedArchive, HistoryReport
+from cudaredist.commands.explain.package_report import (
+    ArchiveHistory,
+    ExplainedArchive,
+    HistoryReport,
+)
 from cudaredist.formats.names import CHANNEL_TITLES, Channel
 from cudaredist.grouping import grouped
 from cudaredist.redists import CUDA

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cudaredist.commands.explain.report import PackageInSet
+from cudaredist.commands.explain.set_report import PackageInSet
 from cudaredist.errors import UnknownNameError
 from cudaredist.features.distribution_list import distribution_in_words
 from cudaredist.formats.packageset import PackageSet

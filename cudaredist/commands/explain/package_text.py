@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from cudaredist.cli.text import columns, megabytes
-from cudaredist.commands.explain.report import (
+from cudaredist.commands.explain.package_report import (
     ExplainedArchive,
     PackageClosure,
     PackageLicense,

@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Iterator
 
 from cudaredist.cli.text import columns, counted
-from cudaredist.commands.explain.report import SetSummary
+from cudaredist.commands.explain.set_report import SetSummary
 from cudaredist.formats.names import DISTRIBUTION_WORDS
 from cudaredist.formats.tables import span
 from cudaredist.grouping import grouped

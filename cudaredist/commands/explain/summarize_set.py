@@ -1,6 +1,6 @@
 """explain set: packages, sizes by output, and missing packages."""
 
-from cudaredist.commands.explain.report import (
+from cudaredist.commands.explain.set_report import (
     MissingPackage,
     OutputTotal,
     SetSummary,

@@ -449,9 +449,8 @@ def _manifests(options: ExportOptions) -> "Iterator[ExportedManifest]":
     """Yield the local manifests of NVIDIA's redistributables."""
     from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
     from cudaredist.primitives import sha256_of
-    from cudaredist.store.local_manifests import require_manifests
+    from cudaredist.store.local_manifests import load_manifest, require_manifests
     from cudaredist.store.locate import store_to_read
-    from cudaredist.store.read_data import load_manifest
 
     store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
     for redist in require_manifests(store):

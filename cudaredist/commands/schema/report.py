@@ -13,6 +13,9 @@ from cudaredist.formats.report import Answer, ErrorAnswer
 from cudaredist.programs import report as audit_report
 from cudaredist.source_code import report as source_report
 
+_PARTS = {"explain": ("report", "package_report", "set_report", "api_report")}
+"""The modules with reports of commands that have several."""
+
 
 class ListedSchema(OwnModel):
     """A JSON Schema in the list of `schema`."""
@@ -46,7 +49,8 @@ def _modules() -> Iterator[str]:
     """Yield the modules with the models of reports. Those of audit are in a lower layer."""
     for folder in pkgutil.iter_modules(commands.__path__):
         if folder.name != "audit":
-            yield f"{commands.__name__}.{folder.name}.report"
+            for part in _PARTS.get(folder.name, ("report",)):
+                yield f"{commands.__name__}.{folder.name}.{part}"
     yield audit_report.__name__
     yield source_report.__name__
 

@@ -11,7 +11,7 @@ from cudaredist.primitives import Version
 from cudaredist.sets.metadata import license_name
 from cudaredist.store.archive_address import archive_address
 from cudaredist.store.data_folder import Store
-from cudaredist.store.read_data import load_manifest
+from cudaredist.store.local_manifests import load_manifest
 
 
 def read_other_kind(store: Store) -> OtherKindPage | None:

@@ -5,13 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.commands.diff.report import DiffReport
-from cudaredist.commands.explain.report import (
-    ArchiveHistory,
-    ExplainedArchive,
-    NewestTogether,
-    PackageCoverage,
-    SetSummary,
-)
+from cudaredist.commands.explain.package_report import ArchiveHistory, ExplainedArchive
+from cudaredist.commands.explain.report import NewestTogether, PackageCoverage
+from cudaredist.commands.explain.set_report import SetSummary
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.jetpack import JetPackPolicy
 from cudaredist.formats.names import Channel, OutputName

@@ -17,12 +17,8 @@ from cudaredist.commands.explain.newest_together import (
     newest_with_cuda,
 )
 from cudaredist.commands.explain.package_history import archive_histories
-from cudaredist.commands.explain.report import (
-    ArchiveHistory,
-    ExplainedArchive,
-    NewestTogether,
-    PackageCoverage,
-)
+from cudaredist.commands.explain.package_report import ArchiveHistory, ExplainedArchive
+from cudaredist.commands.explain.report import NewestTogether, PackageCoverage
 from cudaredist.commands.site.other_kind import read_other_kind
 from cudaredist.commands.site.page_models import OtherKindPage
 from cudaredist.commands.site.site_symbols import SymbolGroups, exported_symbols
@@ -48,7 +44,8 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
 from cudaredist.store.layered_tables import read_layered
-from cudaredist.store.read_data import load_features, load_manifest
+from cudaredist.store.local_manifests import load_manifest
+from cudaredist.store.read_data import load_features
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy
 from cudaredist.tables.advisories.states import KnownVulnerabilities
 from cudaredist.tables.explain_gpu import explain_gpu

@@ -8,7 +8,7 @@ from support.set_inputs import build, cuda, set_data_of
 from cudaredist.formats.driver_policy import DriverPolicy, LowestDriver, ReleaseDrivers, ReleasePtx
 from cudaredist.formats.packageset import DriverVersion, SetDriver
 from cudaredist.primitives import Version, parse_label
-from cudaredist.sets.drivers import driver_facts
+from cudaredist.tables.release_drivers import driver_facts
 
 LINUX, WINDOWS, PUBLISHED = "linux-x86_64", "windows-x86_64", "575.57.08"
 POLICY = DriverPolicy(
