@@ -18,7 +18,10 @@ from cudaredist.primitives import Version
 from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.table_folder import TableFolder, is_api_package, is_library
 
+ADVISORY_TABLES = ("advisories", "policy/advisories")
+"""Known vulnerabilities and the decisions about them: the rows of all archives depend on both."""
 INDEXED_TABLES = (
+    *ADVISORY_TABLES,
     "nvcc_compat",
     "gpus",
     "policy/drivers",
@@ -47,7 +50,7 @@ class Documents:
     """The documents of a data folder and of the layers below it."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self.stores = {
             (layer_of(layer.root), channel): Store(layer.root, channel)
             for layer in store.layers
@@ -71,7 +74,7 @@ class Documents:
     def states(self) -> Iterator[tuple[Document, str]]:
         """Yield the sizes and times of all documents, empty for those that changed just now."""
         for (layer, channel), store in self.stores.items():
-            whole = self._store.of_channel(channel)
+            whole = self.store.of_channel(channel)
             for redist in {*store.redists(), *store.feature_redists()}:
                 with suppress(ReadError):
                     for label, paths in _paths_by_release(store, redist).items():

@@ -1,4 +1,4 @@
--- Version 8. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 9. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query.md show the comments.
 
 PRAGMA application_id = 1129661522;
@@ -438,6 +438,22 @@ CREATE TABLE glibc_bounds (
     clashes TEXT NOT NULL -- functions that the next glibc declares otherwise, as JSON
 );
 CREATE INDEX glibc_bounds_of_document ON glibc_bounds (document);
+
+-- Known vulnerabilities of archives, by NVIDIA's security bulletins. An archive without a row has the fixed
+-- version or not the component, or no bulletin is about it.
+CREATE TABLE vulnerabilities (
+    archive INTEGER NOT NULL REFERENCES archives ON DELETE CASCADE,
+    cve TEXT NOT NULL, -- such as `CVE-2025-23339`
+    state TEXT NOT NULL, -- `affected`, or `unknown`: the bulletin states neither
+    reason TEXT NOT NULL, -- of the state
+    fixed TEXT, -- the first fixed release. Null: not stated
+    components TEXT NOT NULL, -- parts of the toolkit that the bulletin names, as JSON
+    score REAL, -- CVSS base score
+    vector TEXT, -- CVSS vector
+    bulletin TEXT NOT NULL, -- number of the bulletin
+    url TEXT NOT NULL -- NVIDIA's page about the bulletin
+);
+CREATE INDEX vulnerabilities_of_archive ON vulnerabilities (archive);
 
 -- The lowest drivers for CUDA releases, as NVIDIA states them.
 CREATE TABLE drivers (

@@ -11,6 +11,7 @@ from sqlite3 import Connection
 from typing import TypeVar
 
 from cudaredist.errors import CudaRedistError, InvalidFileError
+from cudaredist.formats.advisories import Advisories, AdvisoryPolicy
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.jetpack import JetPackPolicy
@@ -22,15 +23,18 @@ from cudaredist.primitives import Version, parse_label
 from cudaredist.progress import Progress
 from cudaredist.store.api_folder import ApiFolder
 from cudaredist.store.archive_address import archive_address
-from cudaredist.store.documents import Document, Documents
+from cudaredist.store.documents import ADVISORY_TABLES, Document, Documents
 from cudaredist.store.files import read_file
 from cudaredist.store.index_rows import add_api, add_release, add_row, add_symbols, add_table
 from cudaredist.store.local_manifests import load_manifest
 from cudaredist.store.read_data import load_features
 from cudaredist.store.symbol_folder import SymbolFolder
+from cudaredist.store.vulnerability_rows import add_vulnerabilities
 from cudaredist.words import printable
 
 _MODELS: Mapping[str, type[OwnModel]] = {
+    "advisories": Advisories,
+    "policy/advisories": AdvisoryPolicy,
     "nvcc_compat": NvccCompat,
     "gpus": Gpus,
     "policy/drivers": DriverPolicy,
@@ -58,8 +62,16 @@ def update_rows(
             WHERE (layer, channel, kind, name, label) = (?, ?, ?, ?, ?)"""
         connection.executemany(query, outdated)
         progress.expect(len(changed))
+        releases = []
         for document in progress.each(sorted(changed)):
-            _add(connection, documents, document, changed[document])
+            row = _add(connection, documents, document, changed[document])
+            if document.kind == "release":
+                releases.append(row)
+        if any(document.name in ADVISORY_TABLES for document in (*changed, *outdated)):
+            connection.execute("DELETE FROM vulnerabilities")
+            add_vulnerabilities(connection, documents.store)
+        elif releases:
+            add_vulnerabilities(connection, documents.store, releases)
         if outdated:
             connection.execute(
                 "DELETE FROM contents WHERE id NOT IN"
@@ -70,8 +82,8 @@ def update_rows(
             )
 
 
-def _add(connection: Connection, documents: Documents, document: Document, state: str) -> None:
-    """Add the rows of a document. A broken file has none."""
+def _add(connection: Connection, documents: Documents, document: Document, state: str) -> int:
+    """Add the rows of a document, and return its id. A broken file has no rows."""
     errors: list[CudaRedistError] = []
 
     def read(function: Callable[..., _Result], *values: object) -> _Result | None:
@@ -109,6 +121,7 @@ def _add(connection: Connection, documents: Documents, document: Document, state
     if errors:
         query = "UPDATE documents SET is_readable = FALSE, error = ? WHERE id = ?"
         connection.execute(query, [printable(errors[0].message), row])
+    return row
 
 
 def _read_table(name: str, path: Path) -> OwnModel | None:

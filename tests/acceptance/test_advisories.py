@@ -16,6 +16,12 @@ from support.server import FaultServer
 from support.small_sets import cudnn
 
 from cudaredist.jsontext import canonical_json
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.facts_index import Index
+from cudaredist.store.indexed_vulnerabilities import indexed_vulnerabilities
+from cudaredist.store.known_vulnerabilities import known_vulnerabilities
+from cudaredist.tables.advisories.answers import vulnerabilities_of
 
 ENVIRONMENT = Path("env")
 SITE = ENVIRONMENT / "lib/python3.12/site-packages"
@@ -282,3 +288,49 @@ def test_local_bulletin_completes_the_shipped_ones(run: Run) -> None:
     assert run("update-advisories", "--source", "bulletins").exit_code == 0
     report = json.loads(run("explain", "package", "cudnn", "--json").stdout)
     assert {one["cve"] for one in report["vulnerabilities"]} == {"CVE-2030-1000"}
+
+
+def test_lookups_follow_changed_bulletins_and_decisions(run: Run) -> None:
+    def state(label: str) -> list[str]:
+        report = json.loads(run("explain", "package", f"cudnn@{label}", "--json").stdout)
+        return [one["state"] for one in report["vulnerabilities"]]
+
+    def put_bulletin(before: str, version: str) -> None:
+        row = ("Linux", "cuDNN", f"All versions prior to {before}", before)
+        about = {"description": "cuDNN has a vulnerability.", "version": version}
+        write_bulletin(Path("bulletins"), [row], **about)
+        assert run("update-advisories", "--source", "bulletins", "--replace").exit_code == 0
+
+    assert state("9.10.2") == []
+    put_bulletin("9.11", "1.0.0")
+    assert state("9.10.2") == ["affected"]
+    put_bulletin("9.10", "1.1.0")
+    assert state("9.10.2") == []
+    policy = json.loads((REPOSITORY / "data/policy/advisories.json").read_bytes())
+    about = {"reason": "a test", "reference": "a test"}
+    decision = {"cve": "CVE-2030-1000", "redist": "cudnn", "release": "9.10.2", "state": "unknown"}
+    policy["releases"].append(decision | about)
+    Path("data/policy").mkdir()
+    Path("data/policy/advisories.json").write_bytes(canonical_json(policy))
+    assert state("9.10.2") == ["unknown"]
+    Path("data/advisories.json").write_text("{")
+    assert run("explain", "package", "cudnn").exit_code == 5
+
+
+def test_index_has_the_states_of_bulletins(tmp_path: Path) -> None:
+    store = Store(shipped_data(), "wheels")
+    index, known = Index(store, Cache(tmp_path)), known_vulnerabilities(store)
+    for redist, package in (
+        ("cuda", "cuda_cuobjdump"),
+        ("cuda", "libcublas"),
+        ("cuda", "libnvjpeg"),
+        ("nvjpeg2000", "libnvjpeg_2k"),
+        ("cudnn", "cudnn"),
+    ):
+        labels = store.manifests(redist).labels()
+        places = {(str(label), "linux-x86_64") for label in labels}
+        own = indexed_vulnerabilities(index, redist, package, places)
+        archives = index.archives((redist,), "package = ?", package)
+        local = [one.label for one in archives if one.archive.platform == "linux-x86_64"]
+        expected = vulnerabilities_of(known, redist, package, local, "linux-x86_64")
+        assert sorted(own, key=repr) == sorted(expected, key=repr)

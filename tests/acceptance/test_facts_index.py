@@ -39,6 +39,7 @@ OTHER_TABLES = (
     "jetpacks",
     "jetson_compat",
     "runfiles",
+    "vulnerabilities",
     "license_texts",
     "distributable_names",
     "downloads",

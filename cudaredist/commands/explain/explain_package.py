@@ -42,8 +42,7 @@ from cudaredist.similar_names import listed_names
 from cudaredist.store.archive_address import archive_address
 from cudaredist.store.examined_contents import examined_contents
 from cudaredist.store.facts_index import Index, IndexedArchive, Question
-from cudaredist.store.known_vulnerabilities import known_vulnerabilities
-from cudaredist.tables.advisories.answers import vulnerabilities_of
+from cudaredist.store.indexed_vulnerabilities import indexed_vulnerabilities
 from cudaredist.wheel_projects import METAPACKAGES, PLATFORMS, canonical_project, package_of_project
 from cudaredist.words import shown
 
@@ -133,10 +132,13 @@ def _vulnerabilities(
     archives: Collection[IndexedArchive], index: Index, platform: str | None
 ) -> Iterator[PackageVulnerability]:
     """Yield the known vulnerabilities of a package, under each of its names."""
-    known = known_vulnerabilities(index.store)
-    labels = grouped(((one.redist, one.archive.package), one.label) for one in archives)
-    for (redist, package), own in labels.items():
-        yield from vulnerabilities_of(known, redist, package, own, platform)
+    places = grouped(
+        ((one.redist, one.archive.package), (str(one.label), one.archive.platform))
+        for one in archives
+        if platform in {None, one.archive.platform}
+    )
+    for (redist, package), own in places.items():
+        yield from indexed_vulnerabilities(index, redist, package, set(own))
 
 
 def _other_packages(

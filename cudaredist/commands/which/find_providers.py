@@ -28,8 +28,7 @@ from cudaredist.similar_names import misspelled_names
 from cudaredist.store.absence import Unexamined, inspect_command
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import WITHOUT_FILES, WITHOUT_LIBRARIES, Index, Question
-from cudaredist.store.known_vulnerabilities import known_vulnerabilities
-from cudaredist.tables.advisories.answers import vulnerabilities_of
+from cudaredist.store.indexed_vulnerabilities import indexed_vulnerabilities
 from cudaredist.tables.symbols.symbol_pattern import glob_of
 from cudaredist.wheel_projects import other_project, package_of_project
 from cudaredist.words import without_secrets
@@ -221,13 +220,10 @@ def find_providers(name: str, search: Search) -> WhichReport:
 
 
 def _vulnerabilities(hits: Iterable[WhichHit], index: Index) -> Iterator[PackageVulnerability]:
-    """Yield the known vulnerabilities of the packages with a file, in the releases of the hits."""
-    releases = grouped(((hit.redist, hit.package), Version.parse(hit.release)) for hit in hits)
-    if not releases:
-        return
-    known = known_vulnerabilities(index.store)
-    for (redist, package), labels in releases.items():
-        yield from vulnerabilities_of(known, redist, package, labels)
+    """Yield the known vulnerabilities of the packages with a file, in the archives of the hits."""
+    places = grouped(((hit.redist, hit.package), (hit.release, hit.platform)) for hit in hits)
+    for (redist, package), own in places.items():
+        yield from indexed_vulnerabilities(index, redist, package, set(own))
 
 
 def _of_package(name: str, search: Search) -> list[Archive]:

@@ -12,7 +12,7 @@ A bulletin about the CUDA Toolkit says nothing about cuDNN, NCCL and other redis
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.formats.advisories import (
@@ -162,6 +162,17 @@ class KnownVulnerabilities:
             states.append(VulnerabilityState(vulnerability, *answer, components))
         return tuple(states)
 
+    def concerns(self, redist: str, package: str) -> bool:
+        """Check if a bulletin is about a package: by its name or component, or as part of all."""
+        for vulnerability, rows in self._of_redist.get(redist, ()):
+            named = {row.product.package for row in rows}
+            names = self._components(vulnerability) if redist == CUDA else ()
+            components = [self.policy.components[name] for name in names]
+            is_in_component = any(package in one.packages for one in components)
+            if package in named or (None in named and (is_in_component or not components)):
+                return True
+        return False
+
     def redists(self) -> tuple[str, ...]:
         """Return the redistributables with known vulnerabilities."""
         return tuple(sorted(self._of_redist))
@@ -299,6 +310,7 @@ def _of_toolkit(answer: _Answer) -> _Answer:
     return answer._replace(fixed=f"{answer.fixed}.0") if is_line else answer
 
 
+@cache
 def _is_about(text: str, platform: Platform) -> bool:
     """Check if a stated platform includes one of NVIDIA's manifests."""
     if platform.os == "any":
