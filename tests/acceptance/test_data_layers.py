@@ -386,12 +386,12 @@ def test_library_of_unexamined_archive_is_known_by_the_wheel_of_its_version(
     versions = {"libcublas": "12.9.1.4"}
     put_unexamined_release("12.9.7", ("linux-x86_64", "linux-aarch64"), versions)
     report = json.loads(expect_output(run(*question, *channel, "--json"), 0).stdout)
-    hits = [hit for hit in (*report["hits"], *report["symbols"]) if hit["channel"] == "redist"]
+    hits = [hit for hit in (*report["hits"], *report["examined"]) if hit["channel"] == "redist"]
     assert all(hit["is_by_wheel"] for hit in hits)
     platforms = {
         hit["platform"]
         for hit in hits
-        if hit.get("release") == "12.9.7" or "12.9.7" in hit.get("examined", ())
+        if hit.get("release") == "12.9.7" or "12.9.7" in hit.get("releases", ())
     }
     assert platforms == {"linux-x86_64"}
     text = run(*question, *channel).stdout

@@ -4,9 +4,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cudaredist.commands.which.report import OutsideProvider, SymbolHit, WhichReport
+from cudaredist.commands.which.report import (
+    ExaminedLibrary,
+    OutsideProvider,
+    SymbolHit,
+    WhichReport,
+)
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import (
     EXIT_FINDINGS,
@@ -41,7 +46,7 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         raise IncompleteError(f"{store.symbol_path}: no tables of symbols", hint=hint)
     sonames = index.exporting(pattern)
     platforms: set[str] = set()
-    hits: list[SymbolHit] = []
+    exporters: list[_Exporter] = []
 
     def is_dropped(column: Column) -> bool:
         provider = column.provider
@@ -58,11 +63,11 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         platforms |= {column.provider.platform for column in table.columns}
         by_wheel = _bits_by_wheel(table, search)
         table.drop(is_dropped)
-        hits += _hits(table, pattern, table.bits_by_provider())
-        hits += _hits(table, pattern, by_wheel, is_by_wheel=True)
+        exporters += _exporters(table, pattern, table.bits_by_provider())
+        exporters += _exporters(table, pattern, by_wheel, is_by_wheel=True)
     if platform is not None and sonames and platform not in platforms:
         raise UnknownNameError("platform of the tables", platform, platforms)
-    hits = _with_archives(hits, index)
+    hits = sorted(_with_archives(exporters, index), key=_order)
     # If a symbol is found, archives that may have it as well do not change the answer.
     unknown: Sequence[Unexamined] = ()
     if not hits and "//" not in pattern.text:  # An address is not a symbol.
@@ -74,7 +79,8 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         cuda=search.cuda,
         hits=(),
         symbol=without_secrets(pattern.text),
-        symbols=tuple(sorted(hits, key=_order)),
+        symbols=tuple(hits),
+        examined=tuple(exporter.library for exporter in exporters),
         declaration=_declaration(pattern.text, index) if hits else None,
         unknown=sum(release.archives for release in unknown),
         outside=None if hits else _outside_provider(pattern.text, store),
@@ -178,40 +184,49 @@ def _bits_by_wheel(table: SymbolColumns, search: Search) -> dict[Provider, list[
     return bits
 
 
-def _hits(
+class _Exporter(NamedTuple):
+    library: ExaminedLibrary
+    hits: list[SymbolHit]
+
+
+def _exporters(
     table: SymbolColumns,
     pattern: SymbolPattern,
     bits_by_provider: Mapping[Provider, Sequence[tuple[str, int]]],
     *,
     is_by_wheel: bool = False,
-) -> Iterator[SymbolHit]:
-    for export, mask in table.exports.items():
-        if not pattern.fits(export.name):
-            continue
-        for provider, bits in bits_by_provider.items():
+) -> Iterator[_Exporter]:
+    """Yield the libraries that export symbols of a pattern."""
+    exports = [
+        (export, mask) for export, mask in table.exports.items() if pattern.fits(export.name)
+    ]
+    for provider, bits in bits_by_provider.items():
+        about: dict[str, Any] = {
+            "library": table.soname,
+            "is_by_wheel": is_by_wheel,
+            **provider._asdict(),
+            "variant": provider.variant or None,
+        }
+        hits = []
+        for export, mask in exports:
             labels = [label for label, bit in bits if mask & bit]
-            if not labels:
-                continue
-            yield SymbolHit(
-                symbol=export.name,
-                demangled=pattern.readable(export.name),
-                version=export.version,
-                library=table.soname,
-                channel=provider.channel,
-                is_by_wheel=is_by_wheel,
-                redist=provider.redist,
-                package=provider.package,
-                platform=provider.platform,
-                variant=provider.variant or None,
-                stub=provider.stub,
-                first=labels[0],
-                last=labels[-1],
-                since=labels[0],
-                until=labels[-1],
-                examined=tuple(label for label, _ in bits),
-                releases=ranges_of(mask, bits),
-                is_newest=labels[-1] == bits[-1][0],
-            )
+            if labels:
+                hit = SymbolHit(
+                    **about,
+                    symbol=export.name,
+                    demangled=pattern.readable(export.name),
+                    version=export.version,
+                    first=labels[0],
+                    last=labels[-1],
+                    since=labels[0],
+                    until=labels[-1],
+                    releases=ranges_of(mask, bits),
+                    is_newest=labels[-1] == bits[-1][0],
+                )
+                hits.append(hit)
+        if hits:
+            examined = ExaminedLibrary(**about, releases=tuple(label for label, _ in bits))
+            yield _Exporter(examined, hits)
 
 
 class _Library(NamedTuple):
@@ -227,39 +242,37 @@ _WITH_LIBRARY = Question(
 )
 
 
-def _with_archives(hits: Sequence[SymbolHit], index: Index) -> list[SymbolHit]:
-    """Return the hits with their projects, and with first and last releases as far as known."""
-    redists, packages = {hit.redist for hit in hits}, {hit.package for hit in hits}
+def _with_archives(exporters: Sequence[_Exporter], index: Index) -> Iterator[SymbolHit]:
+    """Yield the hits with their projects, and with first and last releases as far as known."""
+    libraries = [exporter.library for exporter in exporters]
+    redists = {library.redist for library in libraries}
+    packages = {library.package for library in libraries}
     condition = "package IN (SELECT value FROM json_each(?))"
-    having = {*index.ask(_WITH_LIBRARY, {hit.library for hit in hits})}
+    having = {*index.ask(_WITH_LIBRARY, {library.library for library in libraries})}
     projects: dict[tuple[object, ...], str | None] = {}
     archives: dict[tuple[str, str, str], list[IndexedArchive]] = defaultdict(list)
     for row in index.archives(redists, condition, packages):
         archive = row.archive
         projects[row.channel, row.redist, str(row.label), archive.id] = archive.project
         archives[row.redist, archive.package, archive.platform].append(row)
-    complete = []
-    for hit in hits:
-        own = archives[hit.redist, hit.package, hit.platform]
-        examined = set(map(parse_label, hit.examined))
+    for library, hits in exporters:
+        own = archives[library.redist, library.package, library.platform]
+        examined = set(map(parse_label, library.releases))
         # Examined archives without the library do not export the symbol either.
         examined |= {
             row.label
             for row in own
-            if row.contents and _Library(row.contents, hit.library) not in having
+            if row.contents and _Library(row.contents, library.library) not in having
         }
         labels = {row.label for row in own}
-        about = {
-            "project": projects.get((hit.channel, hit.redist, hit.last, _archive_of(hit))),
-            "since": since(parse_label(hit.first), examined, labels),
-            "until": until(parse_label(hit.last), examined, labels),
-        }
-        complete.append(hit.model_copy(update=about))
-    return complete
-
-
-def _archive_of(hit: SymbolHit) -> ArchiveId:
-    return ArchiveId(hit.package, hit.platform, hit.variant)
+        archive_id = ArchiveId(library.package, library.platform, library.variant)
+        for hit in hits:
+            about = {
+                "project": projects.get((hit.channel, hit.redist, hit.last, archive_id)),
+                "since": since(parse_label(hit.first), examined, labels),
+                "until": until(parse_label(hit.last), examined, labels),
+            }
+            yield hit.model_copy(update=about)
 
 
 def _order(hit: SymbolHit) -> tuple[object, ...]:

@@ -10,27 +10,38 @@ from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.report import ArchiveName, Report
 
 
-class SymbolHit(OwnModel):
+class SymbolLibrary(OwnModel):
+    """A library of a package that exports symbols."""
+
+    library: str
+    channel: Channel
+    is_by_wheel: bool = Field(
+        default=False,
+        description="Whether the wheel of the same version exports them, and the archive was not "
+        "examined",
+    )
+    redist: str
+    package: str
+    platform: str
+    variant: str | None
+    stub: bool = Field(default=False, description="Only for linking")
+
+
+class ExaminedLibrary(SymbolLibrary):
+    """A library with the releases whose symbols are known."""
+
+    releases: tuple[str, ...]
+
+
+class SymbolHit(SymbolLibrary):
     """One symbol of one library, and the releases of a package that export it."""
 
     symbol: str
     demangled: str | None = Field(default=None, description="A readable form; absent: not asked")
     version: str = Field(default="", description="`@@V` for a default version, else `@V`")
-    library: str
-    channel: Channel
-    is_by_wheel: bool = Field(
-        default=False,
-        description="Whether the wheel of the same version exports it, and the archive was not "
-        "examined",
-    )
-    redist: str
-    package: str
     project: str | None = Field(
         default=None, description="Project of the last release's wheel; null: no wheel"
     )
-    platform: str
-    variant: str | None
-    stub: bool = Field(default=False, description="Only for linking")
     first: str
     last: str
     since: str = Field(
@@ -41,7 +52,6 @@ class SymbolHit(OwnModel):
         description="The last release as exactly as it is known, for a removed symbol"
     )
     releases: str = Field(description="Labels and ranges of those that are local")
-    examined: tuple[str, ...] = Field(description="Releases whose symbols are known")
     is_newest: bool = Field(description="Whether the newest release with the library exports it")
 
 
@@ -102,6 +112,9 @@ class WhichReport(Report):
     symbol: str | None = Field(default=None, description="The symbol of --symbol")
     symbols: tuple[SymbolHit, ...] = Field(
         default=(), description="With --symbol, the releases that export each symbol"
+    )
+    examined: tuple[ExaminedLibrary, ...] = Field(
+        default=(), description="The libraries of `symbols`, each once"
     )
     declaration: str | None = Field(
         default=None, description="Of the symbol, in the newest headers with it. Null: unknown"
