@@ -44,7 +44,7 @@ let
   # Removes attributes that are null.
   known = attrs: removeAttrs attrs (filter (name: getAttr name attrs == null) (attrNames attrs));
 
-  # Texts by package, which make nixpkgs refuse it. Only `export nix --advisories` writes the file.
+  # Texts by package, which make nixpkgs refuse it. Empty without `export nix --advisories`.
   vulnerabilities =
     if pathExists ./known-vulnerabilities.json then
       fromJSON (readFile ./known-vulnerabilities.json)

@@ -9,7 +9,6 @@ from cudaredist.exporters.nix_code import NixExpression, NixValue, nix_value
 from cudaredist.exporters.vulnerabilities import known_vulnerabilities_for_nix
 from cudaredist.formats.packageset import PackageSet
 
-_VULNERABILITIES = "known-vulnerabilities.json"
 _NIX_CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash", "tests.nix")
 
 
@@ -23,10 +22,12 @@ def nix(exported: ExportedSet) -> Files:
     exported.require_addresses()
     folder = resources.files("cudaredist.exporters")
     code = {name: (folder / name).read_bytes() for name in _NIX_CODE}
-    files = {"package-set.json": exported.package_set.canonical(), **code}
-    if exported.vulnerabilities:
-        files[_VULNERABILITIES] = known_vulnerabilities_for_nix(exported)
-    return files
+    # The file is also written without texts, so that an export replaces those of the previous one.
+    documents = {
+        "package-set.json": exported.package_set.canonical(),
+        "known-vulnerabilities.json": known_vulnerabilities_for_nix(exported),
+    }
+    return {**documents, **code}
 
 
 def nix_index(sets: Mapping[str, PackageSet]) -> bytes:

@@ -11,6 +11,8 @@ from jsonschema import Draft4Validator
 from support.binaries import elf
 from support.bulletins import write_bulletin
 from support.bumps import FIVE, publish
+from support.consumers import evaluate_nix
+from support.nix_builds import STAND_IN, needs_nix
 from support.releases import put, release
 from support.server import FaultServer
 from support.small_sets import cudnn
@@ -280,6 +282,28 @@ def test_exports_of_set_have_vulnerabilities_with_option(run: Run) -> None:
     assert run("export", "spdx", "set.json", "--advisories").exit_code == 2
     summary = json.loads(run("explain", "set", "set.json", "--json").stdout)
     assert {one["package"] for one in summary["vulnerabilities"]} == {"libnvjpeg"}
+
+
+@needs_nix
+def test_nixpkgs_refuses_packages_with_exported_vulnerabilities(run: Run) -> None:
+    run("build", "--cuda", "12.6.3", "--platform", "linux-x86_64", "-o", "set.json")
+    to_nix = ("export", "nix", "set.json", "-o", "nix", "--wheel-base", "https://wheels.example")
+    nixpkgs = f"{{ pkgs = import {STAND_IN} {{ libraries.zlib = [ ]; }}; }}"
+    texts = "set.{}.meta.knownVulnerabilities or [ ]"
+    assert run(*to_nix, "--advisories").exit_code == 0
+    for arguments in ("{ }", nixpkgs):
+        own = evaluate_nix(Path("nix"), texts.format("libnvjpeg"), arguments)
+        address = "https://nvidia.custhelp.com/app/answers/detail/a_id/5661"
+        assert f"CVE-2025-23274 ({address}), fixed in cuda 13.0.0" in own
+        assert evaluate_nix(Path("nix"), texts.format("libcublas"), arguments) == []
+    refusal = evaluate_nix(Path("nix"), "set.libnvjpeg.drvPath", nixpkgs)
+    assert "libnvjpeg-12.3.3.54 is marked as insecure: CVE-2025-23272" in refusal
+    is_built = "builtins.isString set.{}.drvPath"
+    assert evaluate_nix(Path("nix"), is_built.format("libcublas"), nixpkgs) is True
+    # The folder of an export without the option has no texts of the previous one.
+    assert run(*to_nix).exit_code == 0
+    assert evaluate_nix(Path("nix"), texts.format("libnvjpeg")) == []
+    assert evaluate_nix(Path("nix"), is_built.format("libnvjpeg"), nixpkgs) is True
 
 
 def test_local_bulletin_completes_the_shipped_ones(run: Run) -> None:

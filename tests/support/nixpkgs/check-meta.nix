@@ -88,6 +88,8 @@ else if serious != [ ] then
   throw "${attrs.name} has problems: ${concatStringsSep "; " (map (p: p.message) serious)}"
 else if meta.broken or false then
   throw "${attrs.name} is marked as broken"
+else if (meta.knownVulnerabilities or [ ]) != [ ] then
+  throw "${attrs.name} is marked as insecure: ${concatStringsSep "; " meta.knownVulnerabilities}"
 else if
   meta ? platforms && !(elem system meta.platforms) || elem system (meta.badPlatforms or [ ])
 then

@@ -59,7 +59,7 @@ def test_export_contains_document_and_constant_code() -> None:
     files = exported()
     assert read_own_file(files["package-set.json"], PackageSet) == example_set()
     other = exported(example_set(packages={"a": package("a")}))
-    assert files.keys() == {"package-set.json", *CODE}
+    assert files.keys() == {"package-set.json", "known-vulnerabilities.json", *CODE}
     assert {name: other[name] for name in CODE} == {name: files[name] for name in CODE}
 
 
