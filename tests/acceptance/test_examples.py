@@ -25,7 +25,8 @@ OFFLINE = [
 ]
 HEAVY = {
     *("README.md", "build.md", "ci.md", "index.md", "maintenance.md", "mirror.md", "nixpkgs.md"),
-    *("query.md", "site.md", "sources.md", "toolkit.md", "tutorial.md"),
+    *("query.md", "set-coverage.md", "set-releases.md", "set-statuses.md", "site.md"),
+    *("sources.md", "toolkit.md", "toolkit-cross.md", "toolkit-runtime.md", "tutorial.md"),
     *("build --help", "check --help", "site --help", "validate --help"),
 }
 """Sources with examples that write package sets, or read or write pages for all shipped data."""

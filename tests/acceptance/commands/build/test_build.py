@@ -557,6 +557,6 @@ def test_documented_overlay_is_valid(build: Run, run: Run) -> None:
 
 
 def test_every_status_and_reason_is_documented() -> None:
-    page = (REPOSITORY / "docs" / "build.md").read_text()
+    page = (REPOSITORY / "docs" / "set-statuses.md").read_text()
     for name in (*get_args(Status), *get_args(ReasonCode)):
         assert f"| `{name}` |" in page

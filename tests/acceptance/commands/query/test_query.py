@@ -27,9 +27,9 @@ from cudaredist.store.facts_index import Index
 
 ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT {} FROM r"
 HOSTILE = "SELECT char(27) || '[31m|' AS a, 9e999, x'00ff', CAST(x'ff41' AS TEXT), NULL, 1.5, 'é'"
-PAGE = (REPOSITORY / "docs/query.md").read_text()
+PAGE = (REPOSITORY / "docs/query-questions.md").read_text()
 QUESTIONS = re.findall(
-    r"^### (Which|How)(.*)\n\n(?:[^#]+?\n\n)?```sql\n([^`]*)```\n\n```text\n([^`]*)```\n",
+    r"^## (Which|How)(.*)\n\n(?:[^#]+?\n\n)?```sql\n([^`]*)```\n\n```text\n([^`]*)```\n",
     PAGE,
     re.MULTILINE,
 )
