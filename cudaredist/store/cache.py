@@ -99,6 +99,22 @@ class Cache:
 
         self._replace(self._entry_path("index", key), replace)
 
+    def index_note(self, key: str) -> bytes:
+        """Return the note about an index, empty if there is none."""
+        with contextlib.suppress(OSError), open_private(self._note_path(key)) as file:
+            return file.read()
+        return b""
+
+    def store_index_note(self, key: str, note: bytes) -> None:
+        """Store a note about an index, unless the cache cannot be written."""
+        path = self._note_path(key)
+        with contextlib.suppress(WriteError, UsageError):
+            make_private_folders(self._root, path.parent)
+            write_file(path, note, durable=False)
+
+    def _note_path(self, key: str) -> Path:
+        return self._entry_path("index", f"{key}.verified")
+
     def _replace(self, path: Path, write: Callable[[Path], object]) -> None:
         try:
             make_private_folders(self._root, path.parent)

@@ -1,7 +1,8 @@
 """The documents of an index: the files that it has rows of, and their sizes and times.
 
-Every question compares them with the index. So this module imports no models: `index_update.py`
-reads the documents that changed.
+Every question compares them with the index: first the signature of all files, and only if it
+differs the state of each document. So this module imports no models: `index_update.py` reads the
+documents that changed.
 """
 
 import os
@@ -14,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 
 from cudaredist.errors import ReadError
 from cudaredist.formats.names import Channel
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, sha256_of
 from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.table_folder import TableFolder, is_api_package, is_library
 
@@ -31,6 +32,10 @@ INDEXED_TABLES = (
 )
 """The tables of the index by path in the data folder, without suffix."""
 
+_FOLDERS = ("manifests", "features", "symbols", "api", "policy")
+"""The folders of a data folder with documents."""
+_DEPTH = 2
+"""Levels of folders below these: `manifests/wheels/cuda`."""
 _SETTLED_NS = 2 * 10**9
 """Nanoseconds after which a further change has another time. FAT counts in steps of two seconds."""
 
@@ -71,6 +76,22 @@ class Documents:
         """Return the path of another table."""
         return self.symbols[layer].path.parent / f"{name}.json"
 
+    def signature(self) -> str:
+        """Return a text that differs if any file differs. It takes less time than all states.
+
+        Empty: a file changed just now, or a folder cannot be read.
+        """
+        files: list[_File] = []
+        try:
+            for layer in self.store.layers:
+                files += _files_in(str(layer.root), 0)
+                for name in _FOLDERS:
+                    files += _files_in(f"{layer.root}/{name}", _DEPTH)
+        except OSError:
+            return ""
+        times = [time for _, _, mtime, ctime, _ in files for time in (mtime, ctime)]
+        return sha256_of(repr(files).encode()) if is_settled(0, *times) else ""
+
     def states(self) -> Iterator[tuple[Document, str]]:
         """Yield the sizes and times of all documents, empty for those that changed just now."""
         for (layer, channel), store in self.stores.items():
@@ -104,6 +125,29 @@ class Documents:
 def is_settled(*times: int) -> bool:
     """Check if the times of a file are old enough that every later change has another time."""
     return max(times) <= time.time_ns() - _SETTLED_NS
+
+
+_File = tuple[str, int, int, int, int]
+"""The path of a file, its size, its times and its inode."""
+
+
+def _files_in(folder: str, depth: int) -> Iterator[_File]:
+    """Yield the files of a folder, and of `depth` levels of folders below it.
+
+    Raises `OSError` for a folder or file that cannot be read.
+    """
+    try:
+        entries = os.scandir(folder)
+    except FileNotFoundError:
+        return
+    with entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.name.endswith(".json"):
+                about = entry.stat()
+                times = about.st_mtime_ns, about.st_ctime_ns
+                yield entry.path, about.st_size, *times, about.st_ino
+            elif depth and entry.is_dir():
+                yield from _files_in(entry.path, depth - 1)
 
 
 def _paths_by_release(store: Store, redist: str) -> dict[Version, list[str]]:

@@ -79,6 +79,15 @@ _UNREADABLE = Question(
 )
 
 
+class _Redist(NamedTuple):
+    redist: str
+
+
+_REDISTS = Question(
+    _Redist, "SELECT DISTINCT redist FROM releases WHERE has_manifest ORDER BY redist"
+)
+
+
 class IndexedArchive(NamedTuple):
     """An archive of a manifest with its release."""
 
@@ -369,12 +378,16 @@ class Index:
 
         Raises `UsageError` if there are none, and the error of a file that cannot be read.
         """
-        redists = sorted({redist for store in self.stores for redist in store.redists()})
+        is_whole = not any(store.examined_only for own in self.stores for store in own.layers)
+        if is_whole and self.database.is_unchanged and not self.unreadable():
+            redists = tuple(row.redist for row in self.ask(_REDISTS))
+        else:
+            redists = tuple(sorted({redist for store in self.stores for redist in store.redists()}))
+            for redist in redists:
+                self.labels(redist)
         if not redists:
             raise no_manifests(self.store)
-        for redist in redists:
-            self.labels(redist)
-        return tuple(redists)
+        return redists
 
     def archives(
         self, redists: Collection[str], condition: str = "TRUE", *values: str | Collection[object]

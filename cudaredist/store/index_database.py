@@ -1,10 +1,11 @@
 """The database of an index: how its file is created, verified, updated and recovered.
 
 The files of the data folder are the only source. Their sizes and times are compared with those in
-the index at each start, and the rows of changed files are replaced. A changed index replaces its
-file as a whole, so that it needs no locks: several processes can read and refresh it at once. If
-its checksum shows that it is damaged or edited, it is made again. If the cache cannot be written,
-the index is in memory.
+the index at each start, and the rows of changed files are replaced. A note in the cache has the
+signature of all files at the last comparison: if it is the same, nothing changed. A changed index
+replaces its file as a whole, so that it needs no locks: several processes can read and refresh it
+at once. If its checksum shows that it is damaged or edited, it is made again. If the cache cannot
+be written, the index is in memory.
 """
 
 import errno
@@ -14,27 +15,24 @@ import weakref
 import zlib
 from collections.abc import Callable, Collection
 from contextlib import closing, suppress
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from cudaredist import __version__
-from cudaredist.errors import ReadError, WriteError
 from cudaredist.formats.names import Channel
 from cudaredist.primitives import sha256_of
 from cudaredist.progress import Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.documents import Document, Documents, is_settled, state_of
-from cudaredist.store.files import read_file, write_file
 
 _CHECKSUM = slice(60, 64)
 """The bytes of `user_version` in the header of an SQLite file, which are the checksum's."""
 _CHUNK = 1 << 18
 _verified: set[tuple[int, ...]] = set()
 """Files that this process has verified, by device, inode, size and times."""
-_VERIFIED = ".verified"
-"""The suffix of the file with the state of a verified index."""
 
 _Result = TypeVar("_Result")
 
@@ -55,27 +53,50 @@ class IndexDatabase:
         self._progress = progress
         self._cache = cache
         self._key = index_key(store)
-        self._states = dict(self.documents.states())
-        path = self._undamaged_file()
+        # A file that changes after this line has another signature at the next start.
+        signature = self.documents.signature()
+        verified, _, compared = self._cache.index_note(self._key).decode().partition("\n")
+        path = self._undamaged_file(verified)
         self._is_new = False
         if path is None:
             self._create()
         else:
             self._use(_open_file(path))
+        self.is_unchanged = path is not None and signature == compared != ""
+        """Whether no file differs from those of the last comparison."""
         try:
-            self._update()
+            if not self.is_unchanged and not self._update() and path is not None:
+                self._store_note(path, signature)
         except sqlite3.DatabaseError:
             self._recover()
         else:
             self._hide_other_channels()
 
-    def _undamaged_file(self) -> Path | None:
-        """Return the path of a stored index: of all layers, else of the shipped data."""
+    @cached_property
+    def _states(self) -> dict[Document, str]:
+        """The states of all documents."""
+        return dict(self.documents.states())
+
+    def _undamaged_file(self, verified: str) -> Path | None:
+        """Return the path of a stored index: of all layers, else of the shipped data.
+
+        To read the whole file takes longer than most answers, so the file with the identity
+        `verified` is not verified again. Every later change gives it another identity.
+        """
         for store in (self._store, self._store.base):
             path = None if store is None else self._cache.stored_index(index_key(store))
-            if path is not None and _is_undamaged(path):
-                return path
+            with suppress(OSError):
+                if path is not None and (_identity_of(path) == verified or _is_undamaged(path)):
+                    return path
         return None
+
+    def _store_note(self, path: Path, signature: str) -> None:
+        """Note the identity of the index, unless it changed just now, and the signature."""
+        with suppress(OSError):
+            about = path.stat()
+            if is_settled(about.st_mtime_ns, about.st_ctime_ns):
+                note = f"{_identity(about)}\n{signature}"
+                self._cache.store_index_note(self._key, note.encode())
 
     def state(self) -> str:
         """Return the state of the data and the program, empty if a file changed just now.
@@ -135,8 +156,11 @@ class IndexDatabase:
                 f" SELECT * FROM main.{name} WHERE channel IN ({channels})"
             )
 
-    def _update(self) -> None:
-        """Replace the rows of changed files, and store the database if there are any."""
+    def _update(self) -> bool:
+        """Replace the rows of changed files, and store the database if there are any.
+
+        Return whether there were any.
+        """
         query = "SELECT layer, channel, kind, name, label, state FROM documents"
         indexed = {
             Document(*document): state for *document, state in self._connection.execute(query)
@@ -148,7 +172,7 @@ class IndexDatabase:
         }
         changed, outdated = self._states.keys() - unchanged, indexed.keys() - unchanged
         if not changed and not outdated:
-            return
+            return False
         if not self._is_new:
             with closing(self._connection) as stored:
                 self._use(_open_memory())
@@ -159,6 +183,7 @@ class IndexDatabase:
         states = {document: self._states[document] for document in changed}
         update_rows(self._connection, self.documents, states, outdated, self._progress)
         self._cache.store_index(self._key, self.write)
+        return True
 
     def write(self, path: Path) -> None:
         """Write the database to a new file. Raises `OSError`."""
@@ -206,29 +231,7 @@ def _write_checksum(path: Path) -> None:
 
 
 def _is_undamaged(path: Path) -> bool:
-    """Check the checksum of an index, once for each state of the file.
-
-    To read the whole file takes longer than most answers. So the state of a verified file is stored
-    next to it, unless the file changed just now. Every later change gives it another state.
-    """
-    note = path.with_name(f"{path.name}{_VERIFIED}")
-    try:
-        about = path.stat()
-        state = repr(_identity(about))
-        if read_file(note) == state.encode():
-            return True
-        if not _has_checksum(path):
-            return False
-    except (OSError, ReadError):
-        return False
-    if is_settled(about.st_mtime_ns, about.st_ctime_ns):
-        with suppress(WriteError):  # the next call reads the whole file again
-            write_file(note, state.encode(), durable=False)
-    return True
-
-
-def _has_checksum(path: Path) -> bool:
-    """Check if the checksum of an index is right. Raises `OSError`."""
+    """Check the checksum of an index, once for each state of the file. Raises `OSError`."""
     with path.open("rb") as file:
         identity = _identity(os.fstat(file.fileno()))
         if identity not in _verified:
@@ -249,6 +252,10 @@ def _checksum(file: BinaryIO) -> bytes:
     while chunk := file.read(_CHUNK):
         checksum = zlib.crc32(chunk, checksum)
     return checksum.to_bytes(4, "big")
+
+
+def _identity_of(path: Path) -> str:
+    return repr(_identity(path.stat()))
 
 
 def _identity(about: os.stat_result) -> tuple[int, ...]:

@@ -128,6 +128,21 @@ def test_unchanged_data_is_not_read_again(data: Path, tmp_path: Path, patch: Pat
     assert len(first["symbols"]) > 50
 
 
+@pytest.mark.parametrize("part", ["manifests/wheels/nccl", "features/wheels/nccl", "symbols", "."])
+def test_files_with_known_signature_are_not_compared(
+    data: Path, tmp_path: Path, part: str, patch: Patch
+) -> None:
+    settle(patch)
+    indexes = [open_index(data, tmp_path / "cache") for _ in range(3)]
+    assert [index.database.is_unchanged for index in indexes] == [False, False, True]
+    path = next(path for path in (data / part).iterdir() if path.suffix == ".json")
+    path.write_bytes(path.read_bytes() + b" ")
+    index = open_index(data, tmp_path / "cache")
+    assert not index.database.is_unchanged
+    path.unlink()
+    assert not open_index(data, tmp_path / "cache").database.is_unchanged
+
+
 def test_file_that_changed_just_now_is_read_again(data: Path, tmp_path: Path, patch: Patch) -> None:
     """A second change within the same tick of the clock can keep times and size."""
     about, stat = (data / "symbols").stat(), os.stat
