@@ -18,17 +18,20 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from cudaredist.errors import ContentError, IncompleteError, UnknownNameError, UsageError
+from cudaredist.errors import ContentError, UnknownNameError, UsageError
 from cudaredist.store.files import read_file
 
 MAX_SECONDS = 8
+MAX_ROWS = 100_000
+"""Rows of a query, unless an option limits them."""
 MAX_OUTPUT = 64 << 20
 MAX_MEMORY = 1 << 30
 _MEASURE_EVERY = 0.1
 """Seconds between two measurements of the memory, on systems that do not limit it."""
 
 Ask: TypeAlias = Callable[[str, float], Sequence[Mapping[str, object]]]
-"""Returns the rows of a query that may take some seconds. Raises `UsageError`."""
+"""Returns the rows of a query that may take some seconds. Raises `UsageError` and
+`IncompleteError`."""
 
 
 class Template(NamedTuple):
@@ -86,7 +89,8 @@ def read_template(name: str) -> Template:
 def render(template: Template, context: Mapping[str, object], ask: Ask) -> bytes:
     """Return the text of a template.
 
-    Raises `ContentError` with the line of an error in the template, and if it exceeds a limit.
+    Raises `ContentError` with the line of an error in the template, and if it exceeds a limit, and
+    `IncompleteError` if rows of a query are missing.
     """
     if _system() == "win32":
         hint = "run it in WSL, or use `cudaredist query SQL --json`"
@@ -124,11 +128,11 @@ def rendered_sets(template: Template, sets: Sequence[object], ask: Ask) -> Mappi
 
 
 def _answer(sql: str, ask: Ask, deadline: float) -> dict[str, object]:
-    """Return the message with the rows of a query, or with the reason why there are none."""
+    """Return the message with the rows of a query, or with the error and its hint."""
     try:
         return {"rows": ask(sql, max(deadline - time.monotonic(), 0.1))}
-    except (UsageError, IncompleteError) as error:
-        return {"error": error.message}
+    except UsageError as error:
+        return {"error": f"{error.message}\n{error.hint or ''}"}
 
 
 @contextmanager

@@ -304,8 +304,8 @@ def _render(options: ExportOptions, session: Session) -> int:
     """Render a template with the package sets of a file, and print or write the text."""
     import json
 
-    from cudaredist.commands.query.template_rows import MAX_ROWS, row_reader
-    from cudaredist.exporters.template import MAX_SECONDS, Ask, read_template
+    from cudaredist.commands.query.template_rows import TemplateQueries
+    from cudaredist.exporters.template import MAX_ROWS, MAX_SECONDS, Ask, read_template
     from cudaredist.exporters.template_output import between_markers
     from cudaredist.sets.read_set import indexed_sets, read_package_set
 
@@ -326,7 +326,7 @@ def _render(options: ExportOptions, session: Session) -> int:
     if "query" in template.text:
         data = Data(data_dir=options.data_dir, shipped_data=options.shipped_data)
         index = session.open_index(data, options.cache_dir)
-        ask = row_reader(index, max_rows=MAX_ROWS, max_seconds=MAX_SECONDS)
+        ask = TemplateQueries(index, MAX_ROWS, MAX_SECONDS).ask
     files = options.exporter.files(template, sets, ask)
     if options.output is not None and options.between is not None:
         text = between_markers(options.output, files["text"], *options.between)

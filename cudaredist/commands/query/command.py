@@ -131,15 +131,17 @@ def _render(options: QueryOptions, index: "Index", session: Session) -> int:
     """Render rows with a template, and print or write the text."""
     from cudaredist.commands.query.report import query_table
     from cudaredist.commands.query.run_query import run_query, written_report
-    from cudaredist.commands.query.template_rows import row_reader, rows_by_name
+    from cudaredist.commands.query.template_rows import TemplateQueries
     from cudaredist.exporters.template import read_template, render
     from cudaredist.exporters.template_output import write_text
 
     template = read_template(options.template or "")
     rows, seconds = options.max_rows, options.max_seconds
-    report = run_query(index, options.sql or "", max_rows=rows, max_seconds=seconds)
-    context = {"rows": rows_by_name(report)}
-    text = render(template, context, row_reader(index, max_rows=rows, max_seconds=seconds))
+    sql = options.sql or ""
+    report = run_query(index, sql, max_rows=rows, max_seconds=seconds)
+    hint = "use a higher --max-rows or --max-seconds, or select fewer rows"
+    queries = TemplateQueries(index, rows, seconds, hint)
+    text = render(template, {"rows": queries.rows_by_name(sql, report)}, queries.ask)
     if options.output is None:
         session.close()
         session.console.result(text.decode())

@@ -76,20 +76,22 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR}
 _POWERFUL = {"load_extension", "fts3_tokenizer"}
 _TABLES_OF_JSON = "SELECT 1 FROM json_each('1'), json_tree('1')"
 """Creates the tables of these two functions, which a restricted query cannot."""
-_LONGEST_VALUE = 128 << 10
-"""Bytes of a value, ten times the longest in the data.
+_LONGEST_VALUE = 64 << 10
+"""Bytes of a value, four times the longest in the data.
 
-No limit of time interrupts a function. `instr` takes 0.1 s for two such values, and 28 s for two of
-half a megabyte.
+No limit of time interrupts a function. `instr` takes 0.03 s for two such values, and 28 s for two
+of half a megabyte.
 """
+_MOST_FUNCTIONS = 100
+"""Uses of functions in a statement, all of which may run between two checks of the time."""
 _REASONS = {
     sqlite3.SQLITE_AUTH: "queries only read, so use SELECT",
     sqlite3.SQLITE_TOOBIG: f"a value has more than {_LONGEST_VALUE:,} bytes",
 }
 _LARGEST_RESULT = 64 << 20
 """Characters of text in all rows."""
-_STEPS = 10_000
-"""Steps of a query between two checks of the time."""
+_STEPS = 200
+"""Steps of a query between two checks of the time, which are a few rows."""
 _FORMAT, _APPLICATION = b"SQLite format 3\0", b"CUDR"
 """The beginning of a database, and the index's own mark in byte 68."""
 
@@ -156,7 +158,8 @@ def _execute(
     rows: list[tuple[Cell, ...]] = []
     size = 0
     database.execute(_TABLES_OF_JSON)
-    database.set_authorizer(_authorize)
+    authorizer = _Authorizer()
+    database.set_authorizer(authorizer)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
     database.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     database.text_factory = lambda data: data.decode(errors="backslashreplace")
@@ -177,6 +180,8 @@ def _execute(
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _DAMAGED:
             raise
+        if authorizer.functions > _MOST_FUNCTIONS:
+            raise _refusal(f"it uses more than {_MOST_FUNCTIONS} functions") from error
         if code != sqlite3.SQLITE_INTERRUPT:
             raise _refusal(_REASONS.get(code, str(error))) from error
         if time.monotonic() <= deadline:
@@ -195,10 +200,16 @@ def _refusal(reason: str) -> UsageError:
     return UsageError(f"invalid SQL: {reason}", hint=hint)
 
 
-def _authorize(action: int, _: str | None, name: str | None, *__: object) -> int:
-    """Allow a statement to read, but not to change, attach or load anything."""
-    is_safe = action in _READS and name not in _POWERFUL
-    return sqlite3.SQLITE_OK if is_safe else sqlite3.SQLITE_DENY
+class _Authorizer:
+    """Allows a statement to read, but not to change, attach or load anything."""
+
+    def __init__(self) -> None:
+        self.functions = 0
+
+    def __call__(self, action: int, _: str | None, name: str | None, *__: object) -> int:
+        self.functions += action == sqlite3.SQLITE_FUNCTION
+        is_safe = action in _READS and name not in _POWERFUL and self.functions <= _MOST_FUNCTIONS
+        return sqlite3.SQLITE_OK if is_safe else sqlite3.SQLITE_DENY
 
 
 def _cell(value: Cell | bytes) -> Cell:

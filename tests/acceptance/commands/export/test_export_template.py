@@ -48,6 +48,19 @@ def test_template_gets_the_sets_of_an_index(run: Run, tmp_path: Path) -> None:
     assert run("export", "template", template).stdout == "True"
 
 
+def test_template_gets_all_rows_or_an_error(run: Run, tmp_path: Path) -> None:
+    template = tmp_path / "x.j2"
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {})"
+    query = f"{numbers} SELECT i FROM n"
+    template.write_text(f"{{{{ query('{query.format(5000)}') | length }}}}")
+    assert run("export", "template", template).stdout == "5000"
+    template.write_text(f"{{{{ query('{query.format(100001)}') | length }}}}")
+    result = run("export", "template", template)
+    assert result.exit_code == 3
+    assert "it has more than 100,000 rows" in result.stderr
+    assert "hint: select fewer rows" in result.stderr
+
+
 def test_text_of_a_template_is_checked_and_written(run: Run, tmp_path: Path) -> None:
     template, output = tmp_path / "x.j2", tmp_path / "text"
     template.write_text("{{ sets | length }}")

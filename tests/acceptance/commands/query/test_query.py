@@ -98,7 +98,8 @@ def test_statement_that_does_not_only_read_is_refused(run: Run, sql: str) -> Non
         ("SELECT missing FROM archives", "no such column: missing"),
         ("/* nothing */", "the statement is empty"),
         ("SELECT '\udcff'", "not in UTF-8"),
-        ("SELECT hex(zeroblob(99999))", "a value has more than 131,072 bytes"),
+        ("SELECT hex(zeroblob(99999))", "a value has more than 65,536 bytes"),
+        ("SELECT " + "+".join(["abs(1)"] * 101), "it uses more than 100 functions"),
         ("SELECT sum(9223372036854775807) FROM archives", "integer overflow"),
         ("SELECT 1 AS \x1b[31m", "unrecognized token"),
     ],
@@ -136,6 +137,13 @@ def test_limit_of_time_is_reported(run: Run) -> None:
     sql = ENDLESS.format("n") + " WHERE n < 4"
     report = json.loads(run("query", sql, "--max-seconds", 0.1, "--json").stdout)
     assert (report["limit"], report["rows"][:2]) == ("time", [[1], [2]])
+
+
+def test_limit_of_time_ends_slow_functions(run: Run) -> None:
+    """The text is long, so that a few rows take a second."""
+    text = "replace(printf('%.60000c', 'x'), 'x', 'a')"
+    slow = ENDLESS.format(f"sum(instr({text} || n, substr({text}, 30000) || 'b'))")
+    assert run("query", slow, "--max-seconds", 0.1).exit_code == 3
 
 
 def test_limit_of_size_is_reported(run: Run, patch: Patch) -> None:

@@ -37,9 +37,15 @@ def test_query_of_template_has_limits_and_line(run: Run, tmp_path: Path) -> None
     result = run("query", "SELECT 1 AS one", "--template", path)
     assert result.exit_code == 5
     assert "line 2: invalid SQL: no such column: lable" in result.stderr
+    assert "hint: for tables and columns, run `cudaredist query --tables`" in result.stderr
     path.write_text("{{ query('SELECT label FROM releases')[0].label }}")
-    result = run("query", "SELECT 1 AS one", "--template", path, "--max-rows", 3)
-    assert "rows are missing: --max-rows ended the query" in result.stderr
+    call = ("query", "SELECT 1 AS one", "--template", path)
+    result = run(*call, "--max-rows", 3)
+    assert result.exit_code == 3
+    message = "the query 'SELECT label FROM releases' was ended: it has more than 3 rows"
+    assert message in result.stderr
+    assert "hint: use a higher --max-rows" in result.stderr
+    assert run(*call).exit_code == 0
 
 
 def test_missing_rows_and_equal_columns_are_refused(run: Run, template: Path) -> None:
