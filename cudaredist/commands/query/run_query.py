@@ -177,15 +177,7 @@ def _execute(
     except UnicodeEncodeError as error:
         raise _refusal("it is not in UTF-8") from error
     except (sqlite3.Error, sqlite3.Warning) as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _DAMAGED:
-            raise
-        if authorizer.functions > _MOST_FUNCTIONS:
-            raise _refusal(f"it uses more than {_MOST_FUNCTIONS} functions") from error
-        if code != sqlite3.SQLITE_INTERRUPT:
-            raise _refusal(_REASONS.get(code, str(error))) from error
-        if time.monotonic() <= deadline:
-            raise KeyboardInterrupt from error
+        _require_end_of_time(error, deadline, authorizer)
         return columns, rows, "time"
     finally:
         database.set_progress_handler(None, 0)
@@ -193,6 +185,21 @@ def _execute(
     if not columns:
         raise _refusal("the statement is empty")
     return columns, rows, None
+
+
+def _require_end_of_time(
+    error: sqlite3.Error | sqlite3.Warning, deadline: float, authorizer: "_Authorizer"
+) -> None:
+    """Raise the error of a statement, unless the limit of time ended it."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _DAMAGED:
+        raise error
+    if authorizer.functions > _MOST_FUNCTIONS:
+        raise _refusal(f"it uses more than {_MOST_FUNCTIONS} functions") from error
+    if code != sqlite3.SQLITE_INTERRUPT:
+        raise _refusal(_REASONS.get(code, str(error))) from error
+    if time.monotonic() <= deadline:
+        raise KeyboardInterrupt from error
 
 
 def _refusal(reason: str) -> UsageError:
