@@ -130,9 +130,9 @@ class Repairs:
 
 
 def _is_active(environment: Environment) -> bool:
-    """Check if installers change this environment because no other one is active."""
+    """Check if installers change this environment without an option."""
     active = set(map(os.path.realpath, active_environments()))
-    return not active or os.path.realpath(environment.path) in active
+    return os.path.realpath(environment.path) in active
 
 
 def _with_all_extras(installs: Iterable[Install]) -> Iterator[Install]:

@@ -196,9 +196,9 @@ def hints_of(answer: Any) -> list[str]:
 def apply(hint: str, folder: Path) -> None:
     """Run the command of a hint."""
     program, *words = shlex.split(hint)
-    if program == "pip":
-        assert words[0] == "install"
-        pip_install(folder, shlex.join(words[1:]))
+    if words[:3] == ["-m", "pip", "install"]:
+        assert folder / program == folder / "env/bin/python"
+        pip_install(folder, shlex.join(words[3:]))
     else:
         assert program == "patchelf"
         subprocess.run([program, *words], check=True)

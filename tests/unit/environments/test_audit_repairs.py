@@ -186,9 +186,10 @@ def test_single_command_is_not_repeated(tmp_path: Path) -> None:
     assert (len(hints(report)), fix(report)) == (1, None)
 
 
-def test_conda_installs_its_own_packages(tmp_path: Path) -> None:
+def test_conda_installs_its_own_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "conda-meta").mkdir()
     put_example(tmp_path / "lib/python3.11/site-packages", CUBLAS, CUDART)
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path))
     command = "conda install 'libcublas>=12.4.1.7' 'cuda-cudart>=12.4.1.7'"
     assert fix(audit(tmp_path)) == command
 
@@ -202,8 +203,9 @@ def test_conda_installs_its_own_packages(tmp_path: Path) -> None:
     ],
 )
 def test_conda_environment_with_wheels_keeps_their_installer(
-    tmp_path: Path, wheels: Mapping[str, str], command: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheels: Mapping[str, str], command: str
 ) -> None:
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path))
     (tmp_path / "conda-meta").mkdir()
     site = tmp_path / "lib/python3.11/site-packages"
     put_example(site, CUDART)

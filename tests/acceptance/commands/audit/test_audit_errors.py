@@ -1,6 +1,8 @@
 """audit of the active environment, and its answers to the messages of errors."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -54,7 +56,8 @@ def test_audit_answers_the_message_of_an_error_first(site: Path, *, is_piped: bo
     result = CliRunner().invoke(app, words, input=f"Traceback:\n{MESSAGE}\n".encode())
     lines = [line for line in result.stdout.splitlines() if line][1:3]
     assert "which does not export ncclAlltoAll; libnccl.so.2 has it since nccl 2.28.3" in lines[0]
-    assert lines[1] == "    hint: run `pip install 'nvidia-nccl-cu12>=2.28.3'`"
+    pip = f"{site}/bin/python -m pip"
+    assert lines[1] == f"    hint: run `{pip} install 'nvidia-nccl-cu12>=2.28.3'`"
 
 
 def test_audit_answers_as_json(run: Run, site: Path) -> None:
@@ -104,15 +107,25 @@ def test_audit_refuses_a_large_message(site: Path) -> None:
         ("uv", "uv pip install --python env 'nvidia-nccl-cu12>=2.28.3'"),
     ],
 )
-def test_repair_names_the_environment_while_another_one_is_active(
-    run: Run, site: Path, monkeypatch: pytest.MonkeyPatch, installer: str, command: str
+@pytest.mark.parametrize("active", ["", "other"])
+def test_hint_changes_the_audited_environment(
+    run: Run, site: Path, monkeypatch: pytest.MonkeyPatch, active: str, installer: str, command: str
 ) -> None:
     for folder in site.glob("lib/python3.11/site-packages/*.dist-info"):
         (folder / "INSTALLER").write_text(installer)
     monkeypatch.setenv("VIRTUAL_ENV", str(site))
     assert "`pip install" in run("audit", "env", "--error", MESSAGE).output or installer == "uv"
-    monkeypatch.setenv("VIRTUAL_ENV", "other")
-    assert f"run `{command}`" in run("audit", "env", "--error", MESSAGE).output
+    monkeypatch.setenv("VIRTUAL_ENV", active)
+    output = run("audit", "env", "--error", MESSAGE).output
+    assert f"run `{command}`" in output
+    for program in ("env/bin/python", "other/bin/uv", "other/bin/pip"):
+        Path(program).parent.mkdir(parents=True, exist_ok=True)
+        Path(program).write_text(f'#!/bin/sh\necho {program} "$@" > calls')
+        Path(program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"other/bin:{os.environ['PATH']}")
+    subprocess.run(command, shell=True, check=True)  # noqa: S602 - as a user enters the hint
+    expected = command.replace("uv pip", "other/bin/uv pip").replace("'", "")
+    assert Path("calls").read_text() == f"{expected}\n"
 
 
 def test_answer_for_an_environment_without_cuda_names_the_package(
@@ -123,6 +136,6 @@ def test_answer_for_an_environment_without_cuda_names_the_package(
     (tmp_path / "env/pyvenv.cfg").write_text("")
     output = run("audit", tmp_path / "env", "--error", "libcublas.so.12: cannot open").output
     assert "nvidia-cublas-cu12 contains it" in output
-    assert "run `pip install nvidia-cublas-cu12`" in output
+    assert f"run `{tmp_path}/env/bin/python -m pip install nvidia-cublas-cu12`" in output
     output = run("audit", tmp_path / "env", "--error", MESSAGE).output
     assert "(nvidia-nccl-cu12 2.28.3)" in output
