@@ -1,7 +1,8 @@
 """Small bulletins and CVE records, in the form of NVIDIA's repository."""
 
+import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,12 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import sha256_of
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.known_vulnerabilities import read_advisory_policy
-from cudaredist.tables.advisories.read_bulletin import ReadBulletin, read_bulletin
+from cudaredist.tables.advisories.read_bulletin import (
+    DOCUMENT_LIMIT,
+    ReadBulletin,
+    compare_records,
+    read_bulletin,
+)
 from cudaredist.tables.advisories.states import KnownVulnerabilities
 
 POLICY = read_advisory_policy(Store(shipped_data()))
@@ -84,6 +90,77 @@ def cve_record(cve: str, rows: Sequence[Row]) -> dict[str, Any]:
     return {"cveMetadata": {"cveId": cve}, "containers": {"cna": {"affected": affected}}}
 
 
+def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
+    """Return a bulletin after a change."""
+    document = bulletin()
+    change(document)
+    return json.dumps(document).encode()
+
+
+def two_products(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the versions of a bulletin with other texts, under the same identifiers."""
+    branches: list[dict[str, Any]] = copy.deepcopy(
+        document["product_tree"]["branches"][0]["branches"]
+    )
+    for branch in branches:
+        branch["product"]["name"] = "All versions prior to 1.0"
+    return branches
+
+
+HOSTILE: Mapping[str, bytes] = {
+    "no JSON": b"<html>",
+    "list": b"[]",
+    "deep": b'{"a":' * 5000 + b"1" + b"}" * 5000,
+    "not UTF-8": b'{"document": "\xff"}',
+    "repeated key": b'{"document": {}, "document": {}}',
+    "huge number": changed(lambda d: d["document"]["tracking"].update(version="9" * 400)),
+    "escape sequence in version": changed(
+        lambda d: d["product_tree"]["branches"][0]["branches"][0]["product"].update(
+            name="\x1b[31m1"
+        )
+    ),
+    "escape sequence in product": changed(
+        lambda d: d["product_tree"]["branches"][0]["branches"][0].update(name="\x1b]0;x\x07")
+    ),
+    "long product": changed(
+        lambda d: d["product_tree"]["branches"][0]["branches"][0].update(name="x" * 10_000)
+    ),
+    "number as product": changed(
+        lambda d: d["product_tree"]["branches"][0]["branches"][0].update(name=7)
+    ),
+    "other status": changed(
+        lambda d: d["vulnerabilities"][0]["product_status"].update(under_investigation=["x"])
+    ),
+    "unknown product": changed(
+        lambda d: d["vulnerabilities"][0]["product_status"]["fixed"].append("x")
+    ),
+    "path as number": changed(lambda d: d["document"]["tracking"].update(id="../../1")),
+    "path as CVE": changed(lambda d: d["vulnerabilities"][0].update(cve="../CVE-2030-1000")),
+    "score": changed(
+        lambda d: d["vulnerabilities"][0]["scores"][0]["cvss_v3"].update(baseScore=1e9)
+    ),
+    "true as score": changed(
+        lambda d: d["vulnerabilities"][0]["scores"][0]["cvss_v3"].update(baseScore=True)
+    ),
+    "date": changed(lambda d: d["document"]["tracking"].update(initial_release_date="soon")),
+    "no vulnerabilities": changed(lambda d: d.update(vulnerabilities="none")),
+    "many vulnerabilities": changed(lambda d: d.update(vulnerabilities=[{}] * 5000)),
+    "no tree": changed(lambda d: d.pop("product_tree")),
+    "one id for two products": changed(
+        lambda d: d["product_tree"]["branches"].append(
+            {"category": "architecture", "name": "Linux", "branches": two_products(d)}
+        )
+    ),
+    "branch that is its own list": changed(
+        lambda d: d["product_tree"]["branches"][0].update(branches={"branches": []})
+    ),
+    "deep branches": b'{"branches": [' * 200 + b"]}" * 200,
+    "infinite score": json.dumps(bulletin()).replace("3.3", "1e999").encode(),
+    "large document": b" " * (DOCUMENT_LIMIT + 1),
+}
+"""Invalid bulletins."""
+
+
 def write_document(path: Path, document: object) -> bytes:
     """Write a document with its checksum, and return its bytes."""
     data = document if isinstance(document, bytes) else json.dumps(document, indent=4).encode()
@@ -105,10 +182,13 @@ def write_bulletin(root: Path, rows: Sequence[Row] = (TOOLKIT,), **more: str) ->
 
 
 def read(document: object, records: Mapping[str, object] | None = None) -> ReadBulletin:
-    """Read a bulletin with the shipped decisions."""
+    """Read a bulletin with the shipped decisions, and compare CVE records."""
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
-    encoded = {cve: json.dumps(record).encode() for cve, record in (records or {}).items()}
-    return read_bulletin(data, "0" * 64, encoded, POLICY)
+    result = read_bulletin(data, "0" * 64, POLICY)
+    if records is None:
+        return result
+    encoded = {cve: json.dumps(record).encode() for cve, record in records.items()}
+    return compare_records(result, encoded, POLICY)
 
 
 def known(*rows: Row, **about: str) -> KnownVulnerabilities:

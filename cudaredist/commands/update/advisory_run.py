@@ -33,7 +33,7 @@ from cudaredist.store.known_vulnerabilities import ADVISORIES, read_advisories, 
 from cudaredist.tables.advisories.read_bulletin import (
     DOCUMENT_LIMIT,
     ReadBulletin,
-    cves_of,
+    compare_records,
     read_bulletin,
 )
 from cudaredist.tasks import each
@@ -113,13 +113,12 @@ class AdvisoryRun:
 
     def _read(self, place: _Place, policy: AdvisoryPolicy) -> ReadBulletin:
         data = self._verified(place.path)
-        records = {}
-        for cve in cves_of(data, policy):
-            records[cve] = self._verified(place.file(f"{cve}.json"))
-        result = read_bulletin(data, sha256_of(data), records, policy)
+        result = read_bulletin(data, sha256_of(data), policy)
         if result.id != place.id:
             raise IntegrityError(f"{place.path} is bulletin {result.id}")
-        return result
+        names = [one.cve for one in result.vulnerabilities]
+        records = {cve: self._verified(place.file(f"{cve}.json")) for cve in names}
+        return compare_records(result, records, policy)
 
     def _verified(self, path: str) -> bytes:
         """Return a document that matches its checksum file.

@@ -7,6 +7,7 @@ makes the whole document invalid, because a lost version would hide a vulnerabil
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
 from pydantic import ValidationError
@@ -26,7 +27,7 @@ from cudaredist.jsontext import parse_json_parts
 from cudaredist.tables.advisories.products import product_called
 from cudaredist.words import shown
 
-DOCUMENT_LIMIT = 16 << 20
+DOCUMENT_LIMIT = 4 << 20
 """Maximum size of a document in bytes. The largest known one has 170 kB."""
 _MOST_VULNERABILITIES = 2000
 _MOST_PROBLEMS = 500
@@ -54,20 +55,15 @@ class _Version(NamedTuple):
     text: str
 
 
-def read_bulletin(
-    data: bytes, sha256: str, records: Mapping[str, bytes], policy: AdvisoryPolicy
-) -> ReadBulletin:
-    """Return the facts of a bulletin. Raises `InvalidFileError`.
-
-    `records` are the CVE records by CVE. Their differences from the bulletin are facts, too.
-    """
+def read_bulletin(data: bytes, sha256: str, policy: AdvisoryPolicy) -> ReadBulletin:
+    """Return the facts of a bulletin. Raises `InvalidFileError`."""
     document = _Document(_parsed(data, "bulletin"))
     about = document.part(document.root, "document")
     tracking = document.part(about, "document", "tracking")
     bulletin_id = document.text(tracking, "document.tracking", "id")
     if not _is_id(bulletin_id):
         document.refuse("document.tracking.id", f"{shown(bulletin_id)} is not a number")
-    versions = dict(document.versions())
+    versions = document.versions()
     products = {version.product for version in versions.values()}
     ours = {name for name in products if product_called(name, policy) is not None}
     vulnerabilities = []
@@ -80,9 +76,6 @@ def read_bulletin(
         if vulnerability is None:
             continue
         fields = vulnerability | {"bulletin": bulletin_id}
-        record = records.get(fields["cve"])
-        if record is not None:
-            fields["differences"] = tuple(_differences(record, fields, ours))
         vulnerabilities.append(_model(Vulnerability, fields, path))
     released = document.day(tracking, "document.tracking", "initial_release_date")
     bulletin = {
@@ -97,9 +90,15 @@ def read_bulletin(
     return ReadBulletin(bulletin_id, _model(Bulletin, bulletin, "document"), tuple(vulnerabilities))
 
 
-def cves_of(data: bytes, policy: AdvisoryPolicy) -> list[str]:
-    """Return the vulnerabilities in our products, whose CVE records are needed."""
-    return [one.cve for one in read_bulletin(data, "0" * 64, {}, policy).vulnerabilities]
+def compare_records(
+    read: ReadBulletin, records: Mapping[str, bytes], policy: AdvisoryPolicy
+) -> ReadBulletin:
+    """Return a bulletin with its differences from CVE records. Raises `InvalidFileError`."""
+    compared = (
+        one.model_copy(update={"differences": tuple(_differences(records[one.cve], one, policy))})
+        for one in read.vulnerabilities
+    )
+    return read._replace(vulnerabilities=tuple(compared))
 
 
 class _Document:
@@ -160,10 +159,15 @@ class _Document:
         except ValueError:
             self.refuse(_join(path, name), f"{shown(text)} is not a date")
 
-    def versions(self) -> Iterator[tuple[str, _Version]]:
-        """Yield the product versions by identifier."""
+    def versions(self) -> dict[str, _Version]:
+        """Return the product versions by identifier."""
         tree = self.part(self.root, "product_tree")
-        yield from self._versions(self.items(tree, "product_tree", "branches"), "product_tree", "")
+        branches = self.items(tree, "product_tree", "branches")
+        versions: dict[str, _Version] = {}
+        for identifier, version in self._versions(branches, "product_tree", ""):
+            if versions.setdefault(identifier, version) != version:
+                self.refuse("product_tree", f"{shown(identifier)} is the id of two products")
+        return versions
 
     def _versions(
         self, branches: list[dict[str, Any]], path: str, platform: str
@@ -195,23 +199,19 @@ class _Document:
         unknown = sorted(status.keys() - {"known_affected", "fixed"})
         if unknown:
             self.refuse(f"{path}.product_status", f"{shown(unknown[0])} is not supported")
-        rows = {
-            state: self._rows(status, f"{path}.product_status", state, versions)
+        texts = {
+            state: grouped(
+                ((row.platform, row.product), row.text)
+                for row in self._rows(status, f"{path}.product_status", state, versions)
+                if row.product in ours
+            )
             for state in ("known_affected", "fixed")
         }
-        keys = dict.fromkeys(
-            (row.platform, row.product)
-            for of_state in rows.values()
-            for row in of_state
-            if row.product in ours
-        )
+        keys = dict.fromkeys(key for of_state in texts.values() for key in of_state)
         if not keys:
             return None
         stated = {
-            key: tuple(
-                tuple(sorted({row.text for row in of_state if row[:2] == key}))
-                for of_state in rows.values()
-            )
+            key: tuple(tuple(sorted({*of_state.get(key, ())})) for of_state in texts.values())
             for key in keys
         }
         score, vector = self._score(entry, path)
@@ -314,12 +314,14 @@ def _joined(
         )
 
 
-def _differences(data: bytes, fields: Mapping[str, Any], ours: set[str]) -> Iterator[str]:
+def _differences(
+    data: bytes, vulnerability: Vulnerability, policy: AdvisoryPolicy
+) -> Iterator[str]:
     """Yield the fields of a CVE record that differ from the bulletin."""
     record = _Document(_parsed(data, "CVE record"), "CVE record")
     cve = record.text(record.part(record.root, "cveMetadata"), "cveMetadata", "cveId")
-    if cve != fields["cve"]:
-        record.refuse("cveMetadata.cveId", f"{shown(cve)} instead of {fields['cve']}")
+    if cve != vulnerability.cve:
+        record.refuse("cveMetadata.cveId", f"{shown(cve)} instead of {vulnerability.cve}")
     path = "containers.cna"
     cna = record.part(record.part(record.root, "containers"), "containers", "cna")
     stated = {
@@ -332,11 +334,12 @@ def _differences(data: bytes, fields: Mapping[str, Any], ours: set[str]) -> Iter
     }
     of_bulletin = {
         (row.platform, product, text)
-        for row in fields["versions"]
+        for row in vulnerability.versions
         for product in row.products
         for text in row.affected
     }
-    if {row for row in stated if row[1] in ours} != of_bulletin:
+    is_ours = cache(lambda name: product_called(name, policy) is not None)
+    if {row for row in stated if is_ours(row[1])} != of_bulletin:
         yield "containers.cna.affected"
     vectors = {
         record.text(value, f"{path}.metrics", "vectorString")
@@ -344,7 +347,7 @@ def _differences(data: bytes, fields: Mapping[str, Any], ours: set[str]) -> Iter
         for name, value in metric.items()
         if name.startswith("cvss") and isinstance(value, dict)
     }
-    if vectors and fields["vector"] not in vectors:
+    if vectors and vulnerability.vector not in vectors:
         yield "containers.cna.metrics"
 
 

@@ -1,11 +1,7 @@
 """Tests of the reader of bulletins, and of the states of packages and drivers."""
 
-import json
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from support.bulletins import POLICY, TOOLKIT, bulletin, cve_record, known, read
+from support.bulletins import HOSTILE, POLICY, TOOLKIT, bulletin, cve_record, known, read
 
 from cudaredist.errors import ContentError
 from cudaredist.formats.advisories import AdvisoryPolicy
@@ -218,55 +214,6 @@ def test_differing_cve_record_is_a_fact() -> None:
     assert document.vulnerabilities[0].differences == ("containers.cna.affected",)
     same = read(bulletin(), {CVE: cve_record(CVE, [TOOLKIT])})
     assert same.vulnerabilities[0].differences == ()
-
-
-def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
-    """Return a bulletin after a change."""
-    document = bulletin()
-    change(document)
-    return json.dumps(document).encode()
-
-
-HOSTILE = {
-    "no JSON": b"<html>",
-    "list": b"[]",
-    "deep": b'{"a":' * 5000 + b"1" + b"}" * 5000,
-    "not UTF-8": b'{"document": "\xff"}',
-    "repeated key": b'{"document": {}, "document": {}}',
-    "huge number": changed(lambda d: d["document"]["tracking"].update(version="9" * 400)),
-    "escape sequence in version": changed(
-        lambda d: d["product_tree"]["branches"][0]["branches"][0]["product"].update(
-            name="\x1b[31m1"
-        )
-    ),
-    "escape sequence in product": changed(
-        lambda d: d["product_tree"]["branches"][0]["branches"][0].update(name="\x1b]0;x\x07")
-    ),
-    "long product": changed(
-        lambda d: d["product_tree"]["branches"][0]["branches"][0].update(name="x" * 10_000)
-    ),
-    "number as product": changed(
-        lambda d: d["product_tree"]["branches"][0]["branches"][0].update(name=7)
-    ),
-    "other status": changed(
-        lambda d: d["vulnerabilities"][0]["product_status"].update(under_investigation=["x"])
-    ),
-    "unknown product": changed(
-        lambda d: d["vulnerabilities"][0]["product_status"]["fixed"].append("x")
-    ),
-    "path as number": changed(lambda d: d["document"]["tracking"].update(id="../../1")),
-    "path as CVE": changed(lambda d: d["vulnerabilities"][0].update(cve="../CVE-2030-1000")),
-    "score": changed(
-        lambda d: d["vulnerabilities"][0]["scores"][0]["cvss_v3"].update(baseScore=1e9)
-    ),
-    "true as score": changed(
-        lambda d: d["vulnerabilities"][0]["scores"][0]["cvss_v3"].update(baseScore=True)
-    ),
-    "date": changed(lambda d: d["document"]["tracking"].update(initial_release_date="soon")),
-    "no vulnerabilities": changed(lambda d: d.update(vulnerabilities="none")),
-    "many vulnerabilities": changed(lambda d: d.update(vulnerabilities=[{}] * 5000)),
-    "no tree": changed(lambda d: d.pop("product_tree")),
-}
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)

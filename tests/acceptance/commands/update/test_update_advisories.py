@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import Run
-from support.bulletins import bulletin, write_bulletin, write_document
+from support.bulletins import HOSTILE, bulletin, write_bulletin, write_document
 from support.running import report
 from support.server import FaultServer
 
@@ -91,6 +91,21 @@ def test_invalid_bulletin_is_content_error(run: Run) -> None:
     document["vulnerabilities"][0]["product_status"] = []
     write_document(SOURCE / "2030/9002/9002.json", document)
     assert statuses(run) == (5, {"9001": "new", "9002": "failed"})
+
+
+def test_hostile_bulletins_skip_only_themselves(run: Run) -> None:
+    write_bulletin(SOURCE)
+    numbers = [str(number) for number, _ in enumerate(HOSTILE, 9002)]
+    for number, data in zip(numbers, HOSTILE.values(), strict=True):
+        write_document(SOURCE / "2030" / number / f"{number}.json", data)
+    result = update(run, "--json")
+    found = json.loads(result.stdout)["bulletins"]
+    expected = {"9001": "new"} | dict.fromkeys(numbers, "failed")
+    assert {one["bulletin"]: one["status"] for one in found} == expected
+    assert result.exit_code == 5
+    assert all(f"bulletin {number}: " in result.stderr for number in numbers)
+    assert result.stderr.replace("\n", "").isprintable()
+    assert [one["cve"] for one in table()["vulnerabilities"]] == ["CVE-2030-1000"]
 
 
 def test_bulletin_with_number_of_another_is_refused(run: Run) -> None:
