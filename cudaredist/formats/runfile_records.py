@@ -34,6 +34,15 @@ class RunfileName(NamedTuple):
             return None
         return cls(match["release"], match["driver"], f"linux-{match['machine'] or 'x86_64'}")
 
+    @property
+    def text(self) -> str | None:
+        """The name in NVIDIA's form, None if the platform has no runfiles."""
+        machine = self.platform.removeprefix("linux-")
+        suffix = "" if machine == "x86_64" else f"_{machine}"
+        driver = "" if self.driver is None else f"_{self.driver}"
+        name = f"cuda_{self.release}{driver}_linux{suffix}.run"
+        return name if RunfileName.parse(name) == self else None
+
 
 class Runfile(OwnModel):
     """One runfile installer of CUDA."""

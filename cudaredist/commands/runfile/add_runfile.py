@@ -3,7 +3,7 @@
 import re
 
 from cudaredist.archives.makeself import check_makeself
-from cudaredist.commands.runfile.report import RunfileReport
+from cudaredist.commands.runfile.report import AddedRunfile
 from cudaredist.errors import UsageError
 from cudaredist.formats.runfile_records import URL_PATTERN, Runfile, RunfileName, Runfiles
 from cudaredist.hints import redacted
@@ -16,7 +16,7 @@ from cudaredist.store.read_data import RUNFILES, read_runfiles
 from cudaredist.words import shown
 
 
-def add_runfile(location: str, url: str | None, store: Store, recorder: Recorder) -> RunfileReport:
+def add_runfile(location: str, url: str | None, store: Store, recorder: Recorder) -> AddedRunfile:
     """Fetch a runfile, verify it, and write its record.
 
     A file's address is `url` if it is given, else that of a record with the same bytes. Raises
@@ -53,13 +53,8 @@ def add_runfile(location: str, url: str | None, store: Store, recorder: Recorder
     document = Runfiles(schema_version=1, runfiles=table)
     path = store.table_path(RUNFILES)
     status = update_output(path, document.canonical(), may_write=True, root=store.checkout)
-    return RunfileReport(
-        release=parsed.release,
-        platform=parsed.platform,
-        record=record,
-        path=store.relative(path),
-        status=status,
-        exit_code=0,
+    return AddedRunfile(
+        release=parsed.release, platform=parsed.platform, record=record, status=status
     )
 
 
@@ -67,7 +62,7 @@ def _parsed(location: str, name: str) -> RunfileName:
     parsed = RunfileName.parse(name)
     if parsed is None:
         public = redacted(location).partition("?")[0].rpartition("/")[2]
-        hint = "use a name such as cuda_12.9.1_575.57.08_linux.run, without a query"
+        hint = "use a release such as 12.9.1, or a name such as cuda_12.9.1_575.57.08_linux.run"
         raise UsageError(f"{shown(public)} is not the name of a CUDA runfile", hint=hint)
     return parsed
 

@@ -75,7 +75,8 @@ def test_add_records_makeself_file_and_executes_nothing(run: Run, tmp_path: Path
     }
     assert not (tmp_path / "executed").exists()
     report = json.loads(result.stdout)
-    assert (report["release"], report["platform"]) == ("12.9.1", "linux-x86_64")
+    (added,) = report["runfiles"]
+    assert (added["release"], added["platform"]) == ("12.9.1", "linux-x86_64")
     assert (
         "unchanged" in run("runfile", "add", path, "--url", f"https://host.example/{NAME}").stdout
     )
@@ -91,6 +92,39 @@ def test_add_of_address_resumes_or_restarts_after_break(
     record = records()["12.9.1"]["linux-x86_64"]
     assert record["sha256"] == hashlib.sha256(DATA).hexdigest()
     assert record["url"] == f"{server.url}{PATH}"
+
+
+@pytest.mark.parametrize(
+    ("release", "names"),
+    [
+        ("12.4.1", ["550.54.15_linux", "550.54.15_linux_ppc64le", "550.54.15_linux_sbsa"]),
+        ("12.9.1", ["575.57.08_linux", "575.57.08_linux_sbsa"]),
+        ("13.4.2", ["linux", "linux_sbsa"]),
+    ],
+)
+def test_add_of_release_records_all_platforms(
+    run: Run,
+    server: FaultServer,
+    monkeypatch: pytest.MonkeyPatch,
+    release: str,
+    names: list[str],
+) -> None:
+    monkeypatch.setattr("cudaredist.commands.runfile.release_runfiles.NVIDIA_BASE", server.url)
+    folder = f"/compute/cuda/{release}/local_installers"
+    paths = [f"{folder}/cuda_{release}_{name}.run" for name in names]
+    server.files |= dict.fromkeys(paths, DATA)
+    report = json.loads(run("runfile", "add", release, "--json").stdout)
+    assert [one["record"]["url"] for one in report["runfiles"]] == [
+        f"{server.url}{path}" for path in paths
+    ]
+    assert len(records()[release]) == len(names)
+    assert "unchanged" in run("runfile", "add", release).stdout
+
+
+def test_add_of_release_requires_a_driver_in_its_manifest(run: Run) -> None:
+    old = {"cuda/redistrib_11.4.1.json": manifest("11.4.1", "cuda_cudart")}
+    put(Path("data/manifests"), old)
+    expect_error(run("runfile", "add", "11.4.1"), 2, "the manifest of CUDA 11.4.1 has no driver")
 
 
 @pytest.mark.parametrize(
@@ -135,6 +169,10 @@ def test_add_from_failing_server_writes_nothing(
         ([NAME, "--url", f"https://user:SECRET@host.example/{NAME}?t=SECRET"], "without a query"),
         ([f"http://host.example/{NAME}"], "download the file and use its path"),
         ([NAME, "--url", "not an address"], "without a query"),
+        (["12.9.1", "--url", "https://x.example"], "requires a local file"),
+        (["12.9"], "not the name of a CUDA runfile"),
+        (["99.9.9"], "no manifest of CUDA 99.9.9"),
+        (["11.0.3"], "no manifest of CUDA 11.0.3"),
         ([NAME, "--url", f"file:///{NAME}"], "without a query"),
     ],
 )
