@@ -243,12 +243,36 @@ def audit_report(
         sizes=audited_sizes(program.files, gpus, data.rules) if required.has_sizes else None,
         vulnerabilities=tuple(vulnerabilities),
         unread=paths_of(file for file in judged.files if "needed" in file.binary.unread),
+        checked=tuple(_checked(program, required, supplied)),
         findings=tuple(finding.report() for finding in findings),
         notes=(*program.notes, *judged.notes()),
         skipped=skipped,
         errors=tuple(program.errors),
         exit_code=worst_exit_code(codes),
     )
+
+
+def _checked(
+    program: ProgramReader, required: AuditRequirements, supplied: SuppliedSet | None
+) -> Iterator[str]:
+    """Yield the properties that the findings are about."""
+    yield from ("CUDA libraries", "symbols")
+    if program.environments:
+        yield "installed packages"
+    if program.declared is not None and supplied is None:
+        yield "declared wheels"
+    if supplied is not None:
+        yield "supplied libraries"
+    if required.gpus:
+        yield f"GPUs {' '.join(required.gpus)}"
+    if required.max_glibc is not None:
+        yield f"glibc {required.max_glibc}"
+    if required.driver is not None:
+        yield f"driver {required.driver}"
+    if required.no_bundled:
+        yield "bundled libraries"
+    if required.advisories:
+        yield "known vulnerabilities"
 
 
 def _vulnerabilities(

@@ -362,6 +362,7 @@ class AuditReport(Report):
         (), description="Known vulnerabilities of installed packages and bundled libraries"
     )
     unread: Names = Field((), description="Files whose needed libraries are unknown")
+    checked: Names = Field(description="The properties that the findings are about")
     findings: tuple[AuditFinding, ...]
     notes: Names
     skipped: Names = Field(

@@ -203,6 +203,21 @@ def test_audit_begins_with_missing_packages(run: Run, tmp_path: Path) -> None:
     assert "nvidia-cublas-cu12" in "\n".join(first)
 
 
+def test_audit_without_findings_names_what_it_checked(run: Run, tmp_path: Path) -> None:
+    """Is my environment complete?"""
+    folder = tmp_path / "env/lib/python3.12/site-packages/example"
+    folder.mkdir(parents=True)
+    (tmp_path / "env/pyvenv.cfg").write_text("version = 3.12.0\n")
+    (folder / "lib.so").write_bytes(binaries.elf(soname="lib.so", needed=("libc.so.6",)))
+    lines = run("audit", tmp_path / "env").stdout.splitlines()
+    subject = f"CUDA libraries, symbols and installed packages of {tmp_path / 'env'}"
+    assert lines[1].startswith(f"No findings about {subject}. Compared with ")
+    assert "It needs no CUDA library." in lines
+    report = json.loads(run("audit", tmp_path / "env", "--json").stdout)
+    assert report["checked"] == ["CUDA libraries", "symbols", "installed packages"]
+    assert report["findings"] == []
+
+
 def test_audit_begins_with_required_gpu(run: Run, tmp_path: Path) -> None:
     """Does a wheel run on a Jetson Orin?"""
     path = put_wheel(tmp_path, "example", "1.0", {"example/libexample.so": LIBRARY})

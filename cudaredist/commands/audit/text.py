@@ -261,7 +261,7 @@ def _without_wheels(report: AuditReport) -> Iterator[_Section]:
         yield _Section("Packages of NVIDIA that it needs", ("package",), packages)
     elif any(library.cuda and library.kind == "needed" for library in report.libraries):
         yield _Section("It needs no wheel of NVIDIA")
-    elif report.environments:
+    elif any(library.cuda for part in report.environments for library in part.libraries):
         return
     elif report.device_code:
         yield _Section("No file needs a CUDA library, but the program may load some when it runs")
@@ -443,7 +443,10 @@ def _verdict(report: AuditReport) -> Iterator[str]:
             yield _exit_reason(report.exit_code, list(kinds))
     elif not report.errors:
         warnings = plural(len(report.findings), "warning")
-        yield f"{f'Only {warnings}' if report.findings else 'No findings'}. {compared}."
+        count = f"Only {warnings}" if report.findings else "No findings"
+        *first, last = report.checked
+        names = f"{', '.join(first)} and {last}"
+        yield f"{count} about {names} of {printable(_short(report.paths, 1))}. {compared}."
     for part in report.environments:
         if part.fix is not None:
             where = f" of {printable(part.path)}" if len(report.environments) > 1 else ""

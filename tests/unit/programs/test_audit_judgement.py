@@ -139,7 +139,10 @@ def test_second_copy_of_a_library_is_a_warning(other: str, found: list[str]) -> 
     report = judged(program, cuda("12.4.1"))
     assert (kinds(report), report.exit_code) == (found, 0)
     counts = "Only 1 warning" if found else "No findings"
-    assert f"{counts}. Compared with these libraries." in audit_text(report)
+    assert report.checked == ("CUDA libraries", "symbols")
+    text = audit_text(report.model_copy(update={"paths": ("example",)}))
+    subject = "CUDA libraries and symbols of example"
+    assert f"{counts} about {subject}. Compared with these libraries." in text
 
 
 # -- releases
