@@ -90,6 +90,9 @@ class CudaMajors:
 
     def is_stated(self, redist: str, label: Version, package: str, cuda: Version) -> bool:
         """Check if wheels of the same version are for the CUDA major of a release."""
+        first = self._first_wheels.get(redist, {}).get(str(cuda.components[0]))
+        if first is not None and label == Version.parse(first):
+            return True
         stated = self._stated_from(redist, label, package)
         return any(x.label == label and cuda.components[0] in majors for x, majors in stated)
 

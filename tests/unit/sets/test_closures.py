@@ -1,10 +1,13 @@
 """Closures: outputs and sizes of what a package needs at run time."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from support.set_inputs import (
     LINUX,
+    STATIC,
+    WINDOWS,
     build,
     cuda,
     elf,
@@ -13,6 +16,7 @@ from support.set_inputs import (
     set_data_of,
 )
 
+from cudaredist.binaries.file_facts import Binary
 from cudaredist.formats.packageset import Depends, PackageSet
 from cudaredist.sets.closures import closure_of
 
@@ -79,6 +83,47 @@ def test_closure_on_windows_has_own_dlls() -> None:
     closure = closure_of(package_set.model_copy(update={"packages": packages}), "libb")
     assert closure is not None
     assert closure.outputs == {"bin": contents["bin"].bytes}
+
+
+def dll(name: str) -> Binary:
+    return Binary(kind="pe", machine="x86_64", is_shared=True, soname=name)
+
+
+FILE_SIZE = 100
+LINUX_FILES = {
+    "lib/libb.so.1.5": elf("libb.so.1"),
+    "lib/libb.so.1": "libb.so.1.5",
+    "lib/libb_part.so.1": elf("libb_part.so.1"),
+    "lib/stubs/libb.so": elf("libb.so.1"),
+    "lib/libb_static.a": STATIC,
+}
+NESTED_FILES = {
+    f"lib/{major}/{name}": elf(name)
+    for major in ("11", "12")
+    for name in ("libb.so.1", "libb_part.so.1")
+}
+ARCHIVES: Sequence[tuple[Any, Mapping[str, Binary | str | None], set[str]]] = [
+    (LINUX, LINUX_FILES, {"lib"}),
+    (LINUX, NESTED_FILES, {"lib"}),
+    (LINUX, {"host/x64/libb.so.1": elf("libb.so.1"), "host/x64/b": elf("b.so")}, {"out"}),
+    (WINDOWS, {"bin/b64_1.dll": dll("b64_1.dll"), "bin/c.dll": dll("c.dll")}, {"bin"}),
+    (WINDOWS, {"bin/x64/b64_1.dll": dll("b64_1.dll"), "bin/x64/c.dll": dll("c.dll")}, {"bin"}),
+    (WINDOWS, {"lib/12/b64_1.dll": dll("b64_1.dll"), "lib/12/c.dll": dll("c.dll")}, {"lib"}),
+    (WINDOWS, {"bin/b64_1.dll": dll("b64_1.dll"), "lib/x64/c.dll": dll("c.dll")}, {"bin", "lib"}),
+]
+
+
+@pytest.mark.parametrize(("platform", "files", "outputs"), ARCHIVES)
+def test_closure_of_archive_has_its_two_libraries(
+    platform: Any, files: Mapping[str, Binary | str | None], outputs: set[str]
+) -> None:
+    more = {"LICENSE": None, "include/b.h": None, "lib/x64/b.lib": STATIC}
+    features = {"libb": features_of({**more, **files})}
+    release = cuda(platforms=[platform], features=features, libb=[platform])
+    closure = closure_of(build(set_data_of(release), platform=platform), "libb")
+    assert closure is not None
+    assert closure.outputs.keys() == outputs
+    assert closure.size >= 2 * FILE_SIZE
 
 
 def test_circle_of_packages_ends() -> None:

@@ -91,6 +91,16 @@ def test_release_before_first_wheels_for_a_major_is_for_older_ones(
         )
 
 
+@pytest.mark.parametrize(("label", "subjects"), [("2.3.0", []), ("2.3.1", ["libcutensor"])])
+def test_first_wheels_for_a_major_state_that_it_is_supported(
+    label: str, subjects: list[str]
+) -> None:
+    policies = {"constraints": {"first_wheels": {"cutensor": {"12": "1.6.2", "13": "2.3.0"}}}}
+    release = cutensor(label, features={"libcutensor": CODE})
+    data = set_data_of(cuda("13.0.2"), release, policies=policies)
+    assert unstated(build(data, cuda="13.0.2")) == subjects
+
+
 @pytest.mark.parametrize(
     ("label", "later", "status"),
     [
