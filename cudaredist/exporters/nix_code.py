@@ -11,6 +11,8 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\
 _KEYWORDS = frozenset({"assert", "else", "if", "in", "inherit", "let", "or", "rec", "then", "with"})
 _WIDTH = 94
 """Width of comments, which are two levels deep."""
+LINE_WIDTH = 100
+"""Width of nixfmt's lines without their indentation."""
 _is_identifier = re.compile(r"[A-Za-z_][A-Za-z0-9_'-]*").fullmatch
 
 
@@ -62,8 +64,9 @@ def nix_binding(name: str, value: NixValue) -> Iterator[str]:
     """Yield the lines of an attribute."""
     first, *rest = nix_value(value)
     lines = [f"{nix_name(name)} = {first}", *rest]
-    # nixfmt writes a multi-line expression below the name.
-    if isinstance(value, NixExpression) and rest:
+    # nixfmt writes an expression below the name if it needs several lines or a long one.
+    is_long = len(lines[0]) >= LINE_WIDTH
+    if isinstance(value, NixExpression) and (rest or is_long):
         lines = [f"{nix_name(name)} =", *nix_indented([first, *rest])]
     yield from lines[:-1]
     yield f"{lines[-1]};"

@@ -41,22 +41,22 @@ _BUILDS: Mapping[str, Sequence[_Build]] = {
     THOR: [_Build(SERVER_ARM, ("11.0",)), _Build(SERVER_ARM, ("10.1",))],
 }
 """The builds for a machine, in the order to try."""
-_FIRST_WITH_THOR = Version.parse("13.0")
+_FIRST_FOR_JETSONS = Version.parse("13.0")
+"""The first CUDA release whose builds for ARM servers nixpkgs uses for Jetsons."""
 
 
 def local_sets(data: SetData, pins: Mapping[str, str]) -> list[SetReleases]:
     """Return the sets of the newest local patch of each CUDA minor release.
 
-    They are for x86-64, ARM servers and the Jetsons that NVIDIA supports. nixpkgs has no packages
-    for Thor before CUDA 13, and no build supports Orin with CUDA 13.0 and 13.1.
+    They are for x86-64, ARM servers and Jetsons. nixpkgs has no packages for Thor before CUDA 13.
+    It uses the builds for ARM servers for Orin from CUDA 13.0 on, although NVIDIA supports them
+    there from 13.2 on, because there are no others.
     """
     sets = []
     for label in newest_patches(data):
         builds = [_Build(X86), _Build(SERVER_ARM), _Build(JETSON_PLATFORM)]
-        if data.coverage_rules.runs_desktop_code("8.7", label):
-            builds.append(_Build(SERVER_ARM, ("8.7",)))
-        if label.components >= _FIRST_WITH_THOR.components:
-            builds.append(_Build(SERVER_ARM, ("11.0",)))
+        if label.components >= _FIRST_FOR_JETSONS.components:
+            builds += [_Build(SERVER_ARM, ("8.7",)), _Build(SERVER_ARM, ("11.0",))]
         resolved = (_resolve(data, label, build, pins) for build in builds)
         sets += [package_set for package_set in resolved if package_set is not None]
     return sets

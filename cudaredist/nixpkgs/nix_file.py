@@ -83,6 +83,10 @@ class NixFile:
     def _words(self, start: int, end: int) -> Iterator[re.Match[str]]:
         return (token for token in _tokens(self.text, start, end) if token["word"])
 
+    def words(self, start: int, end: int) -> list[str]:
+        """Return the words in a part of the text, without comments."""
+        return [token["word"] for token in self._words(start, end)]
+
     def _outer_words(self, start: int, end: int) -> Iterator[re.Match[str]]:
         """Yield the outermost brackets, and the words outside of them."""
         depth = 0
@@ -133,7 +137,7 @@ class NixFile:
             (literal,), (line,) = literals, code
             self.replace(literal.start(), literal.end(), line.partition(" = ")[2][:-1])
             return
-        comments = self._comments(binding.value, binding.end)
+        comments = self.comments(binding.value, binding.end)
         lines = self.indented([*comments, *code], binding.start)
         self.replace(binding.start, binding.end, lines.lstrip())
 
@@ -156,7 +160,7 @@ class NixFile:
                 code = code.rstrip(" \t")
         return code
 
-    def _comments(self, start: int, end: int) -> list[str]:
+    def comments(self, start: int, end: int) -> list[str]:
         """Return the lines of the comments in a part of the text."""
         tokens = _tokens(self.text, start, end)
         comments = [token[0] for token in tokens if not token["word"] and token[0].strip()]

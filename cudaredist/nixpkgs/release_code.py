@@ -7,7 +7,14 @@ file, so that its conditions and comments stay.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from cudaredist.exporters.nix_code import NixExpression, NixValue, nix_binding, nix_string
+from cudaredist.exporters.nix_code import (
+    LINE_WIDTH,
+    NixExpression,
+    NixValue,
+    nix_binding,
+    nix_indented,
+    nix_string,
+)
 from cudaredist.nixpkgs.machines import MACHINES, ORIN, SERVER_ARM, THOR
 from cudaredist.nixpkgs.nix_file import NixFile
 from cudaredist.nixpkgs.releases import EvaluatedReleases, Labels, Versions, labels_by_set, model_of
@@ -15,9 +22,9 @@ from cudaredist.nixpkgs.releases import EvaluatedReleases, Labels, Versions, lab
 _JETSON_TEST, _ARM_TEST = "hasJetsonCudaCapability", "hostPlatform.isAarch64"
 _ORIN_TEST = "hasPreThorJetsonCudaCapability"
 _ORIN_CALL = f"{_ORIN_TEST} requestedJetsonCudaCapabilities"
-_NAMES = r"(?:(?!\binherit\b)[^;])*"
-"""The names before another one in an `inherit`."""
-_OWN_NAMES = r"(?:(?!\binherit\b)[^;()])*"
+_NAMES = r"(?:#[^\n]*+|(?!\binherit\b)[^;#])*"
+"""The names before another one in an `inherit`, with comments."""
+_OWN_NAMES = r"(?:#[^\n]*+|(?!\binherit\b)[^;()#])*"
 """The same names without those of another set."""
 _DEFINITIONS = {
     "hasPreThorJetsonCudaCapability": (
@@ -154,16 +161,20 @@ def _inherit_variables(file: NixFile, attribute: str) -> None:
     )
     if match is None:
         return
-    names = match[1].split()
+    start, end = (binding.value + offset for offset in match.span())
+    names = file.words(binding.value + match.start(1), end - 1)
+    comments = file.comments(start, end)
     body = code[match.end() :]
     variables = ("hasJetsonCudaCapability", "hostPlatform", "requestedJetsonCudaCapabilities")
     used = {name for name in (*variables, *names) if re.search(rf"\b{re.escape(name)}\b", body)}
     kept = used | {name for name in names if name not in variables}
-    start = binding.value + match.start(1)
     if kept and kept != set(names):
-        inherited = " ".join(sorted(kept))
-        file.replace(start, binding.value + match.end(1), f" {inherited}")
-    elif not kept:
+        source, inherited = f"inherit ({attribute}.backendStdenv)", sorted(kept)
+        lines = [f"{source} {' '.join(inherited)};"]
+        if len(lines[0]) > LINE_WIDTH:
+            lines = [source, *nix_indented([*inherited, ";"])]
+        file.replace(start, end, file.indented([*comments, *lines], start).lstrip())
+    elif not kept and not comments:
         only = re.match(rf"\s*let\s+{re.escape(match[0])}\s+in\n[ \t]+(?=\S)", code)
         if only is not None:
             rest = re.sub(r"(?m)^  ", "", code[only.end() :])

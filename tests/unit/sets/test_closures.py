@@ -1,7 +1,7 @@
 """Closures: outputs and sizes of what a package needs at run time."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from support.set_inputs import (
@@ -90,19 +90,20 @@ def dll(name: str) -> Binary:
 
 
 FILE_SIZE = 100
-LINUX_FILES = {
+Files: TypeAlias = Mapping[str, Binary | str | None]
+LINUX_FILES: Files = {
     "lib/libb.so.1.5": elf("libb.so.1"),
     "lib/libb.so.1": "libb.so.1.5",
     "lib/libb_part.so.1": elf("libb_part.so.1"),
     "lib/stubs/libb.so": elf("libb.so.1"),
     "lib/libb_static.a": STATIC,
 }
-NESTED_FILES = {
+NESTED_FILES: Files = {
     f"lib/{major}/{name}": elf(name)
     for major in ("11", "12")
     for name in ("libb.so.1", "libb_part.so.1")
 }
-ARCHIVES: Sequence[tuple[Any, Mapping[str, Binary | str | None], set[str]]] = [
+ARCHIVES: Sequence[tuple[Any, Files, set[str]]] = [
     (LINUX, LINUX_FILES, {"lib"}),
     (LINUX, NESTED_FILES, {"lib"}),
     (LINUX, {"host/x64/libb.so.1": elf("libb.so.1"), "host/x64/b": elf("b.so")}, {"out"}),
@@ -115,7 +116,7 @@ ARCHIVES: Sequence[tuple[Any, Mapping[str, Binary | str | None], set[str]]] = [
 
 @pytest.mark.parametrize(("platform", "files", "outputs"), ARCHIVES)
 def test_closure_of_archive_has_its_two_libraries(
-    platform: Any, files: Mapping[str, Binary | str | None], outputs: set[str]
+    platform: Any, files: Files, outputs: set[str]
 ) -> None:
     more = {"LICENSE": None, "include/b.h": None, "lib/x64/b.lib": STATIC}
     features = {"libb": features_of({**more, **files})}
