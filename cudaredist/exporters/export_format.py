@@ -149,6 +149,8 @@ class Exporter(NamedTuple):
     """Whether it has a form for a cross toolkit."""
     takes_addresses: bool = False
     """Whether it has the addresses or sizes of archives."""
+    takes_index: bool = False
+    """Whether it has the addresses of wheels in the package index."""
     takes_advisories: bool = False
     """Whether it has known vulnerabilities."""
     reads_features: bool = False

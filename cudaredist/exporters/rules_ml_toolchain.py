@@ -1,7 +1,7 @@
 """Tables of rules_ml_toolchain for Bazel: manifests, and templates of distributions."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cudaredist.exporters.export_format import Files, exporter, filled_template
@@ -22,6 +22,27 @@ class ExportedManifest(NamedTuple):
     sha256: str
     is_preview: bool
     """Whether the release is early access, or only on NVIDIA's second server."""
+
+
+class NcclWheel(NamedTuple):
+    """A wheel of NCCL and its address in the package index."""
+
+    cuda: str
+    """The CUDA major."""
+    platform: str
+    version: str
+    url: str
+    sha256: str | None
+
+
+class ToolchainFacts(NamedTuple):
+    """The facts in the tables of rules_ml_toolchain."""
+
+    manifests: Iterable[ExportedManifest]
+    wheels: Sequence[NcclWheel] = ()
+    """In ascending order."""
+    ptx: Mapping[str, Mapping[str, str]] = {}
+    """The newest version of PTX by compiler and its release."""
 
 
 class _Distribution(NamedTuple):
@@ -51,6 +72,10 @@ def _program(name: str) -> _Distribution:
     return _Distribution(name, ("bin",), f"{name}.BUILD", is_versioned=False)
 
 
+_TRIPLES = {
+    "linux-x86_64": "x86_64-unknown-linux-gnu",
+    "linux-sbsa": "aarch64-unknown-linux-gnu",
+}
 _LIBRARY = ("include", "lib")
 _DISTRIBUTIONS = {
     "nvidia_driver": _Distribution("cuda_driver", ("bin", "lib")),
@@ -85,8 +110,8 @@ _OF_NVSHMEM = {
 }
 
 
-@exporter("rules-ml-toolchain", _FILE, reads_manifests=True, reads_data=True)
-def rules_ml_toolchain(manifests: Iterable[ExportedManifest]) -> Files:
+@exporter("rules-ml-toolchain", _FILE, reads_manifests=True, reads_data=True, takes_index=True)
+def rules_ml_toolchain(facts: ToolchainFacts) -> Files:
     """Bazel: the tables of rules_ml_toolchain, from all local manifests.
 
     Manifests of the early form, which contain no hashes, and those of early-access releases are
@@ -95,7 +120,7 @@ def rules_ml_toolchain(manifests: Iterable[ExportedManifest]) -> Files:
     tables: dict[str, dict[str, tuple[str, str]]]
     tables = {f"{name.upper()}_REDIST_JSON_DICT": {} for name in ("cuda", "cudnn", "nvshmem")}
     majors: dict[str, set[int]] = defaultdict(set)
-    for redist, manifest, sha256, is_preview in manifests:
+    for redist, manifest, sha256, is_preview in facts.manifests:
         if manifest.shape == "early" or is_preview:
             continue
         table = tables.get(f"{redist.upper()}_REDIST_JSON_DICT")
@@ -109,7 +134,11 @@ def rules_ml_toolchain(manifests: Iterable[ExportedManifest]) -> Files:
         "REDIST_VERSIONS_TO_BUILD_TEMPLATES": _rows(_DISTRIBUTIONS, majors),
         "NVSHMEM_REDIST_VERSIONS_TO_BUILD_TEMPLATES": _rows(_OF_NVSHMEM, majors),
     }
-    return {_FILE: filled_template(_FILE, manifests=tables, distributions=distributions)}
+    of_cuda: dict[str, dict[str, list[NcclWheel]]] = defaultdict(lambda: defaultdict(list))
+    for wheel in facts.wheels:
+        of_cuda[wheel.cuda][_TRIPLES[wheel.platform]].append(wheel)
+    rows = {"manifests": tables, "distributions": distributions}
+    return {_FILE: filled_template(_FILE, **rows, wheels=of_cuda, ptx=facts.ptx)}
 
 
 def _rows(

@@ -27,7 +27,7 @@ class ReleaseDrivers(OwnModel):
 
 
 class ReleasePtx(OwnModel):
-    """The newest version of PTX that a CUDA release writes, and its driver compiles."""
+    """The newest version of PTX that a compiler writes. Drivers compile that of their CUDA."""
 
     version: VersionText
     reference: str = Field(description="The document, or the library of the release with such PTX")
@@ -53,3 +53,6 @@ class DriverPolicy(SetPolicy):
     forward: dict[str, ForwardCompatibility] = optional("By CUDA minor", {})
     last_branches: dict[str, LastBranch] = optional("By GPU architecture", {})
     ptx: dict[str, ReleasePtx] = optional("By CUDA minor", {})
+    clang_ptx: dict[str, ReleasePtx] = optional(
+        "The newest PTX that releases of Clang write, by major", {}
+    )

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cudaredist.exporters.export_format import Exporter, Files
-    from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
+    from cudaredist.exporters.rules_ml_toolchain import (
+        ExportedManifest,
+        NcclWheel,
+        ToolchainFacts,
+    )
     from cudaredist.formats.package_vulnerability import PackageVulnerability
     from cudaredist.formats.packageset import PackageSet
     from cudaredist.formats.toolkit_record import ToolkitRecord
@@ -181,7 +185,11 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         ["--base-url"],
     ),
     _with_addresses_only("base_url"),
-    _with_addresses_only("resolve"),
+    (
+        lambda o: o.resolve and not (o.exporter.takes_addresses or o.exporter.takes_index),
+        "--resolve cannot be combined with the format {form}",
+        ["--resolve"],
+    ),
     (
         lambda o: o.advisories and not o.exporter.takes_advisories,
         "--advisories cannot be combined with the format {form}",
@@ -253,7 +261,7 @@ def export(options: ExportOptions, session: Session) -> int:
     if options.nvidia_channel is not None:
         nvidia_channels_of(pre=False, names=[options.nvidia_channel])
     if path is None:
-        return _finish(exporter.files(_manifests(options)), options, session)
+        return _finish(exporter.files(_toolchain_facts(options)), options, session)
     paths = indexed_sets(path)
     if paths != [path]:
         return _export_index(path, paths, options, session)
@@ -460,6 +468,64 @@ def _manifests(options: ExportOptions) -> "Iterator[ExportedManifest]":
             manifest, address = load_manifest(store, redist, label), store.address_of(redist, label)
             is_preview = folder.is_preview(label) or address is not None
             yield ExportedManifest(redist, manifest, sha256, is_preview)
+
+
+def _toolchain_facts(options: ExportOptions) -> "ToolchainFacts":
+    """Return the facts for rules_ml_toolchain."""
+    from cudaredist.exporters.rules_ml_toolchain import ToolchainFacts
+
+    return ToolchainFacts(_manifests(options), _nccl_wheels(options), _ptx_versions(options))
+
+
+def _nccl_wheels(options: ExportOptions) -> "list[NcclWheel]":
+    """Return the wheels of NCCL in the package index, if --resolve selects them."""
+    import contextlib
+
+    from cudaredist.commands.export.wheel_addresses import index_addresses
+    from cudaredist.exporters.rules_ml_toolchain import NcclWheel
+    from cudaredist.sources.protocol import Settings
+    from cudaredist.sources.wheel_source import WheelSource
+    from cudaredist.store.local_manifests import load_manifest
+    from cudaredist.store.locate import store_to_read
+
+    if not options.resolve:
+        return []
+    store = store_to_read(
+        options.data_dir, "wheels", use_shipped=options.shipped_data, with_unexamined=True
+    )
+    archives = [
+        archive
+        for label in store.manifests("nccl").labels()
+        for archive in load_manifest(store, "nccl", label).archives
+    ]
+    with contextlib.closing(WheelSource(Settings())) as source:
+        hashes = {archive.relative_path: archive.sha256 for archive in archives}
+        addresses, _ = index_addresses(hashes, source)
+    return [
+        NcclWheel(
+            archive.variant.removeprefix("cuda"),
+            archive.platform,
+            archive.relative_path.rpartition("/")[2].split("-")[1],
+            addresses[archive.relative_path],
+            archive.sha256,
+        )
+        for archive in sorted(archives, key=lambda one: one.variant or "")
+        if archive.variant is not None and archive.relative_path in addresses
+    ]
+
+
+def _ptx_versions(options: ExportOptions) -> "dict[str, dict[str, str]]":
+    """Return the newest version of PTX by compiler and its release."""
+    from cudaredist.formats.driver_policy import DriverPolicy
+    from cudaredist.formats.registry import read_own_file
+    from cudaredist.store.locate import store_to_read
+
+    store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
+    policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
+    return {
+        "clang": {release: one.version for release, one in policy.clang_ptx.items()},
+        "cuda": {release: one.version for release, one in policy.ptx.items()},
+    }
 
 
 def _with_addresses(

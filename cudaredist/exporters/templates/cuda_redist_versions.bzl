@@ -10,6 +10,41 @@
 {% endfor %}
 }
 {% endfor %}
+{% for cuda, platforms in wheels.items() %}
+
+CUDA_{{ cuda }}_NCCL_WHEEL_DICT = {
+{% for platform, rows in platforms.items() %}
+    {{ platform | json }}: {
+{% for row in rows %}
+        {{ row.version | json }}: {
+            "url": {{ row.url | json }},
+            "sha256": {{ row.sha256 | json }},
+        },
+{% endfor %}
+    },
+{% endfor %}
+}
+{% endfor %}
+{% if wheels %}
+
+CUDA_NCCL_WHEELS = {
+{% for cuda in wheels %}
+    {{ cuda | json }}: CUDA_{{ cuda }}_NCCL_WHEEL_DICT,
+{% endfor %}
+}
+{% endif %}
+{% if ptx %}
+
+PTX_VERSION_DICT = {
+{% for compiler, versions in ptx.items() %}
+    {{ compiler | json }}: {
+{% for release, version in versions.items() %}
+        {{ release | json }}: {{ version | json }},
+{% endfor %}
+    },
+{% endfor %}
+}
+{% endif %}
 {% for name, rows in distributions.items() %}
 
 {{ name }} = {

@@ -1,6 +1,7 @@
 """Tests of the tables for rules_ml_toolchain, with a parser of Starlark."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from support.releases import put
 from support.running import expect_error, expect_output
 
 from cudaredist.exporters import find_exporter
-from cudaredist.exporters.rules_ml_toolchain import ExportedManifest
+from cudaredist.exporters.rules_ml_toolchain import ExportedManifest, NcclWheel, ToolchainFacts
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
 
@@ -55,7 +56,9 @@ def test_export_has_manifests_and_templates(golden: Golden) -> None:
         one_manifest("cudnn", "8.9.6", {"cudnn": "8.9.6.50"}),
         one_manifest("nvshmem", "3.4.5", {"libnvshmem": "3.4.5"}),
     ]
-    ((path, content),) = find_exporter("rules-ml-toolchain").files(manifests).items()
+    ((path, content),) = (
+        find_exporter("rules-ml-toolchain").files(ToolchainFacts(manifests)).items()
+    )
     golden.check("export-rules-ml-toolchain.txt", path, content.decode().removesuffix("\n"))
     module = evaluated(content.decode())
     address = ADDRESS.format("cuda", "13.0.2")
@@ -66,9 +69,26 @@ def test_export_has_manifests_and_templates(golden: Golden) -> None:
     assert [*templates["cuda_nvcc"]["version_to_template"]] == ["any"]
 
 
+def test_export_has_wheels_of_nccl_and_versions_of_ptx() -> None:
+    wheels = [
+        NcclWheel("12", "linux-x86_64", "2.27.7", "https://files.example/a.whl", "a" * 64),
+        NcclWheel("12", "linux-sbsa", "2.27.7", "https://files.example/b.whl", "b" * 64),
+        NcclWheel("13", "linux-x86_64", "2.28.9", "https://files.example/c.whl", "c" * 64),
+    ]
+    ptx = {"clang": {"18": "8.3"}, "cuda": {"12.9": "8.8"}}
+    files = find_exporter("rules-ml-toolchain").files(ToolchainFacts([], wheels, ptx))
+    module = evaluated(files[FILE].decode())
+    assert module["PTX_VERSION_DICT"] == ptx
+    of_12 = module["CUDA_12_NCCL_WHEEL_DICT"]
+    assert module["CUDA_NCCL_WHEELS"] == {"12": of_12, "13": module["CUDA_13_NCCL_WHEEL_DICT"]}
+    assert of_12["aarch64-unknown-linux-gnu"] == {
+        "2.27.7": {"url": "https://files.example/b.whl", "sha256": "b" * 64}
+    }
+
+
 def test_export_skips_early_access() -> None:
     one = one_manifest("cuda", "13.4.0", {"libcublas": "13.9.0.1"}, path="../../../pool/a.tar.xz")
-    (content,) = find_exporter("rules-ml-toolchain").files([one]).values()
+    (content,) = find_exporter("rules-ml-toolchain").files(ToolchainFacts([one])).values()
     assert b"13.4.0" not in content
     assert b"libcublas" not in content
 
@@ -78,6 +98,24 @@ def test_export_of_wheels_has_no_hint_with_unknown_option(run: Run) -> None:
     result = run("export", "rules-ml-toolchain", "--data-dir", "data")
     expect_error(result, 2, "no local manifests for --channel redist", "download-manifests")
     assert "--channel wheels" not in result.stderr
+
+
+def test_export_resolves_wheels_of_nccl(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "nvidia_nccl_cu12-2.27.7-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
+    sha256 = "de5ba5562f08029a19cb1cd659404b18411ed0d6c90ac5f52f30bf99ad5809aa"
+    page = tmp_path / "page.html"
+    page.write_text(f"<a href='https://user:SECRET@files.example/{name}#sha256={sha256}'>x</a>")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(page))
+    result = expect_output(run("export", "rules-ml-toolchain", "--resolve"), 0)
+    module = evaluated(result.stdout)
+    row = {"2.27.7": {"url": f"https://files.example/{name}", "sha256": sha256}}
+    assert module["CUDA_NCCL_WHEELS"] == {"12": {"x86_64-unknown-linux-gnu": row}}
+    assert module["PTX_VERSION_DICT"]["cuda"]["12.9"] == "8.8"
+    assert "NCCL_WHEELS" not in run("export", "rules-ml-toolchain").stdout
 
 
 @pytest.mark.parametrize("option", ["--target-set", "--root"])
