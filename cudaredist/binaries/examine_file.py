@@ -15,13 +15,14 @@ from cudaredist.errors import ReadingFrom
 _COFF_STARTS = (b"\x64\x86", b"\x64\xaa", pe.ANONYMOUS)
 
 
-def examine_file(path: Path) -> Binary | None:
+def examine_file(path: Path | str) -> Binary | None:
     """Return the facts of a file on the disk, None for an irrelevant one.
 
     Raises `ReadError`.
     """
     with ReadingFrom(path):
-        file = path.open("rb", 0)
+        # Folders have 100,000 files, and objects of paths take a fifth of the time.
+        file = open(path, "rb", 0)  # noqa: PTH123, SIM115
     with file:
         content = FileContent(file, os.fstat(file.fileno()).st_size, path)
         return examine_content(content)

@@ -119,16 +119,24 @@ class _Images:
     """The images of a container, or of a file: number and bytes by architecture."""
 
     def __init__(self) -> None:
-        self.counts, self.packed, self.unpacked = Counter[str](), Counter[str](), Counter[str]()
+        # A file has 20,000 containers, and creating counters takes longer than reading them.
+        self.counts: dict[str, int] = {}
+        self.sizes: dict[str, tuple[int, int]] = {}
+        """Bytes in the file and when decompressed."""
         self.ptx = (0, 0)
         """The newest version of PTX."""
         self.has_kernels = False
 
+    def add(self, name: str, count: int, packed: int, unpacked: int) -> None:
+        """Add images of one architecture."""
+        self.counts[name] = self.counts.get(name, 0) + count
+        known = self.sizes.get(name, (0, 0))
+        self.sizes[name] = known[0] + packed, known[1] + unpacked
+
     def update(self, other: "_Images") -> None:
         """Add other images."""
-        self.counts.update(other.counts)
-        self.packed.update(other.packed)
-        self.unpacked.update(other.unpacked)
+        for name, count in other.counts.items():
+            self.add(name, count, *other.sizes[name])
         self.ptx = max(self.ptx, other.ptx)
         self.has_kernels |= other.has_kernels
 
@@ -181,8 +189,7 @@ class CodeScanner:
         modules = Counter[_Content]()
         for section in self._modules.values():
             modules.update(section)
-        packed, unpacked = self._all.packed, self._all.unpacked
-        sizes = {name: (packed[name], unpacked[name]) for name in sorted(self._all.counts)}
+        sizes = dict(sorted(self._all.sizes.items()))
         if not sizes:
             return None
         ptx = {
@@ -284,16 +291,14 @@ class CodeScanner:
                 "f" if flags & _FAMILY_SPECIFIC else "a" if flags & _ARCHITECTURE_SPECIFIC else ""
             )
             name = f"{prefix}{entry.architecture}{suffix}"
-            images.counts[name] += 1
-            images.packed[name] += packed
             kind = prefix.rstrip("_")
             images.has_kernels |= unpacked > empty_size(kind, entry.architecture)
             if entry.kind == _PTX:
                 images.ptx = max(images.ptx, (entry.major, entry.minor))
             if unpacked > _UNPACKED_LIMIT:
                 self._oddities.add("device code with an impossible decompressed size")
-            else:
-                images.unpacked[name] += unpacked
+                unpacked = 0
+            images.add(name, 1, packed, unpacked)
 
     def _read_concatenated(self, images: _Images, at: int, entry: _Entry) -> None:
         """Count the images of a concatenated entry.

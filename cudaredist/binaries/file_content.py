@@ -16,6 +16,8 @@ MEMORY = 1 << 20
 """Maximum bytes of a member in memory."""
 BLOCK = 256 << 10
 """Bytes that are searched at a time."""
+_WINDOW = 4096
+"""Bytes that are read at once for fewer bytes, such as those of a header."""
 BUFFER = 64 << 10
 """Minimum bytes of one read from a file."""
 TABLE_LIMIT = 1 << 20
@@ -34,17 +36,25 @@ class FileContent:
     def __init__(self, file: IO[bytes], size: int, path: object) -> None:
         self._file, self._path = file, path
         self.size = size
+        self._start, self._window = 0, b""
+        """The bytes of the last small read, and their position."""
 
     def read(self, start: int, size: int) -> bytes:
         """Return `size` bytes from `start`, or fewer at the end of the file."""
         size = min(size, self.size - start)
         if size <= 0:
             return b""
-        try:
-            self._file.seek(start)
-            return self._file.read(size)
-        except OSError as error:
-            raise ReadError(self._path, error) from error
+        at = start - self._start
+        if at < 0 or at + size > len(self._window):
+            try:
+                self._file.seek(start)
+                data = self._file.read(max(size, _WINDOW))
+            except OSError as error:
+                raise ReadError(self._path, error) from error
+            if size > _WINDOW:
+                return data
+            at, self._start, self._window = 0, start, data
+        return self._window[at : at + size]
 
     def sha256(self) -> str:
         """Return the hash of all bytes."""

@@ -5,7 +5,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -19,7 +19,6 @@ from cudaredist.errors import UnknownNameError, UsageError, worst_exit_code
 from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.package_vulnerability import PackageVulnerability
-from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.hints import again, command_line
@@ -41,12 +40,9 @@ from cudaredist.programs.program_findings import program_findings
 from cudaredist.programs.report import AuditReport, AuditReports, DeclaredWheel
 from cudaredist.programs.run_paths import ORIGIN
 from cudaredist.programs.sizes import audited_sizes
-from cudaredist.programs.substitution import compare_with_set
-from cudaredist.programs.supplied_set import SuppliedSet
 from cudaredist.programs.vulnerabilities import ProgramVulnerabilities
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.sets.library_names import stem_of
-from cudaredist.sets.read_set import read_package_set
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index, Question
@@ -57,6 +53,11 @@ from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.gpus.gpu_names import capability_of, is_product
 from cudaredist.tables.symbols.label_ranges import KEY_SIZE
+
+if TYPE_CHECKING:
+    # The models of package sets take long to import, and most audits need none.
+    from cudaredist.formats.packageset import PackageSet
+    from cudaredist.programs.supplied_set import SuppliedSet
 
 _UNKNOWN_MESSAGE = "--error: the message names no symbol, library or error of CUDA"
 
@@ -95,7 +96,9 @@ def audit_programs(
     known = ProgramVulnerabilities(index)
     supplied = None
     if supplied_by is not None:
-        supplied = SuppliedSet(supplied_by, read_package_set(supplied_by)[0], index, data.rules)
+        from cudaredist.programs.supplied_set import SuppliedSet  # noqa: PLC0415
+
+        supplied = SuppliedSet(supplied_by, _read_set(supplied_by), index, data.rules)
     programs = _programs(paths, is_together=is_together)
     readers = (ProgramReader(cache=cache, progress=progress, paths=part) for part in programs)
     reports = [
@@ -123,6 +126,12 @@ def audit_programs(
     return AuditReports(programs=tuple(reports), exit_code=code)
 
 
+def _read_set(path: Path) -> "PackageSet":
+    from cudaredist.sets.read_set import read_package_set  # noqa: PLC0415
+
+    return read_package_set(path)[0]
+
+
 def _with_license_notes(report: AuditReport, index: Index) -> AuditReport:
     """Add notes about license texts if the program contains copies of NVIDIA's libraries."""
     notes = bundled_license_notes(report.libraries, report.platforms, index)
@@ -138,7 +147,7 @@ def _read_data(
     if package_set is None:
         catalog = Catalog(known_libraries(index, policy))
     else:
-        chosen = read_package_set(package_set)[0]
+        chosen = _read_set(package_set)
         catalog = Catalog(_libraries_of_set(chosen))
         title = f"{package_set} (CUDA {chosen.cuda.release}, {chosen.platform.redist_system})"
     symbols = LayeredSymbols(store.symbol_paths)
@@ -159,7 +168,7 @@ def audit_report(
     data: AuditData,
     required: AuditRequirements,
     message: ErrorMessage | None = None,
-    supplied: SuppliedSet | None = None,
+    supplied: "SuppliedSet | None" = None,
     known: ProgramVulnerabilities | None = None,
 ) -> AuditReport:
     """Return the report on a program, and on its environments.
@@ -191,6 +200,8 @@ def audit_report(
         of_program += differences if supplied is None else []
     substitution = None
     if supplied is not None:
+        from cudaredist.programs.substitution import compare_with_set  # noqa: PLC0415
+
         wheels = [*(program.declared or ()), *_installed_wheels(program.environments)]
         substitution, differences = compare_with_set(judged, wheels, supplied, skipped)
         of_program += differences
@@ -253,7 +264,7 @@ def audit_report(
 
 
 def _checked(
-    program: ProgramReader, required: AuditRequirements, supplied: SuppliedSet | None
+    program: ProgramReader, required: AuditRequirements, supplied: "SuppliedSet | None"
 ) -> Iterator[str]:
     """Yield the properties that the findings are about."""
     yield from ("CUDA libraries", "symbols")
@@ -416,7 +427,7 @@ def _without_parts(index: Index, policy: LibraryPolicy) -> Iterator[tuple[int, s
                 yield row.contents, library["path"]
 
 
-def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:
+def _libraries_of_set(package_set: "PackageSet") -> Iterator[KnownLibrary]:
     """Yield the libraries of a package set, without stubs."""
     platform = package_set.platform.redist_system
     for package in package_set.available.values():

@@ -5,7 +5,7 @@ The names are those in the data of the files, so a program may never open some o
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple, Self
 
 from cudaredist.environments.environment_files import EnvironmentFiles
@@ -65,6 +65,7 @@ class OpenedLibraries:
         """Take the names that packages load first, and the loaded libraries of each file."""
         self._files, self._preloaded, self._requirements = files, preloaded, requirements
         self._loader, self._loadings, self._data = loader, loadings, data
+        self._knows_own_path = cache(_knows_own_path)
         all_files = files.environment.files
         self._by_stem = grouped((stem_of(name), file) for file in all_files for name in file.names)
         self._opened = {file: list(self._open_all(file)) for file in files.elf_files}
@@ -134,8 +135,7 @@ class OpenedLibraries:
         """Return the file for an opened name, if no other file loads its user."""
         user = loading.files[0]
         library = self._loader.open(name, user, loading.by_name)
-        groups = () if library else import_groups(user.file.binary)
-        if any(_OWN_PATH in names for names, *_ in groups):
+        if library is None and self._knows_own_path(user.file):
             return self._loader.open_in_own_folder(name, user)
         return library
 
@@ -210,6 +210,11 @@ class OpenedLibraries:
 def _by_file_name(files: Sequence[FoundFile]) -> dict[str, FoundFile]:
     """Return found files by the names of these files."""
     return {each.path.rpartition("/")[2]: each for each in files}
+
+
+def _knows_own_path(file: ProgramFile) -> bool:
+    """Check if a file may open libraries in its own folder."""
+    return any(_OWN_PATH in names for names, *_ in import_groups(file.binary))
 
 
 def _is_variant(file: ProgramFile) -> bool:

@@ -1,6 +1,6 @@
 """The exports and imports of an archive's libraries, from its facts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cudaredist.binaries.file_facts import Binary
@@ -10,6 +10,7 @@ from cudaredist.binaries.symbols import (
     IMPORTED,
     SYMBOLS,
     UNDEFINED,
+    Group,
     unpack_groups,
 )
 from cudaredist.features.archive_tree import build_tree
@@ -17,6 +18,9 @@ from cudaredist.features.facts import Facts
 from cudaredist.features.placement import is_stub
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.tables.symbols.symbol_table import Export, Import
+
+_NAMES_KEPT = 1_000_000
+"""Unpacked names that stay in memory, about 100 MB. An environment with torch has 283,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,36 @@ def libraries_of(facts: Facts) -> list[LibraryBinary]:
     return [libraries[soname] for soname in sorted(libraries)]
 
 
+class _UnpackedSymbols:
+    """The symbols of files by their packed text.
+
+    An audit reads those of a file up to five times.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, list[Group]] = {}
+        self._room = _NAMES_KEPT
+
+    def groups(self, packed: str) -> Iterable[Group]:
+        """Return the groups of a packed text."""
+        return self._groups.get(packed) or self._unpack(packed)
+
+    def _unpack(self, packed: str) -> Iterator[Group]:
+        """Yield the groups, and keep them if there is room."""
+        groups: list[Group] = []
+        room = self._room
+        for group in unpack_groups(packed):
+            room -= len(group.names)
+            if room >= 0:
+                groups.append(group)
+            yield group
+        if room >= 0:
+            self._groups[packed], self._room = groups, room
+
+
+_unpacked = _UnpackedSymbols()
+
+
 def export_groups(binary: Binary) -> Iterator[tuple[Sequence[str], str]]:
     """Yield the symbols of a file that other files can use, as names with one version.
 
@@ -70,7 +104,7 @@ def export_groups(binary: Binary) -> Iterator[tuple[Sequence[str], str]]:
     """
     if not binary.symbols:
         return
-    for group in unpack_groups(binary.symbols.packed):
+    for group in _unpacked.groups(binary.symbols.packed):
         if group.kind == EXPORTED:
             # A line is a name and an ordinal, or only an ordinal.
             parts = (line.rpartition(" ") for line in group.names)
@@ -91,7 +125,7 @@ def import_groups(binary: Binary) -> Iterator[tuple[Sequence[str], str, str]]:
     """
     if not binary.symbols:
         return
-    for group in unpack_groups(binary.symbols.packed):
+    for group in _unpacked.groups(binary.symbols.packed):
         if group.kind == IMPORTED:
             yield _plain(group.names), "", group.properties[0]
         elif group.kind == UNDEFINED and group.properties[0] != "weak":

@@ -67,7 +67,7 @@ Count = Annotated[int, Field(ge=0)]
 class OwnModel(BaseModel):
     """Base class of models: frozen, without unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     def canonical(self) -> bytes:
         """Return the content of a file."""

@@ -7,7 +7,6 @@ from pydantic import Field
 from cudaredist.formats.base import (
     ArchivePath,
     CapabilityName,
-    Count,
     CudaMinor,
     HexSha256,
     InnerFolder,
@@ -18,6 +17,7 @@ from cudaredist.formats.base import (
     RedistName,
     optional,
 )
+from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.features import OutputSize
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.library_policy import Owner
@@ -42,9 +42,6 @@ ReasonCode = Literal[
     "other-operating-system",
     "marked-broken",
 ]
-
-
-CoverageValue = Literal["native", "ptx", "lto", "partial", "none", "host-only", "unknown"]
 
 
 class Input(OwnModel):
@@ -251,23 +248,6 @@ class Depends(OwnModel):
         "One of its headers that the package includes. Absent: from policy"
     )
     included_by: str | None = optional("The package's header that includes it")
-
-
-class Coverage(OwnModel):
-    """The share of a package's device code that runs on a capability's GPUs."""
-
-    value: CoverageValue
-    files: Count = optional("Files with code that runs in any form", 0)
-    all_files: Count = optional("Files with device code", 0)
-    native: Count = optional("Modules that run unchanged", 0)
-    ptx: Count = optional("Modules that the driver must compile from PTX", 0)
-    lto: Count = optional("Modules that a linker must compile, in files without other code", 0)
-    modules: Count = optional("Maximum number of modules that a GPU uses, over all files", 0)
-    by_desktop_code: bool = optional(
-        "Whether a Tegra part without code of its own runs code for other GPUs, or may run it if "
-        "the value is `unknown`",
-        default=False,
-    )
 
 
 class SetLicense(OwnModel):

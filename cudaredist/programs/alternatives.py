@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, get_args
 
-from cudaredist.formats.packageset import Coverage, CoverageValue
+from cudaredist.formats.coverage import Coverage, CoverageValue
 from cudaredist.primitives import Platform, Version
 from cudaredist.programs.gpu_coverage import Code, cover
 from cudaredist.programs.program import ProgramFile, paths_of

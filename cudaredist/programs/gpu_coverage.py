@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cudaredist.binaries.file_facts import DeviceImages
+from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.features import FileCode
-from cudaredist.formats.packageset import Coverage
 from cudaredist.primitives import Version
 from cudaredist.programs.gpu_gaps import find_gaps, modules_of
 from cudaredist.programs.program import NvidiaBuild, ProgramFile

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self, get_args
 
-from cudaredist.formats.packageset import Coverage
+from cudaredist.formats.coverage import Coverage
 from cudaredist.primitives import Platform
 from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.gpu_coverage import RUNS

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from packaging.version import InvalidVersion
 from packaging.version import Version as WheelVersion
 
-from cudaredist.formats.packageset import Coverage
+from cudaredist.formats.coverage import Coverage
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Platform, Version

@@ -5,8 +5,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.features import ExaminedArchive
-from cudaredist.formats.packageset import Coverage, PackageSet, SetPackage
+from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
 from cudaredist.programs.program import KnownLibrary

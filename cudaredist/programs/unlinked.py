@@ -32,8 +32,6 @@ def with_unlinked(program: Sequence[ProgramFile], data: AuditData) -> list[Progr
     sonames = [name for name in catalog.sonames(platforms) if ".so." in name]
     fitting = [name for name in sonames if _fits(catalog, name, platforms, chosen)]
     owners = data.exporters(fitting)
-    undefined = [_undefined(file, owners.keys()) for file in program]
-    own = exported_names(program, set().union(*undefined))
 
     def owner_of(name: str, file: ProgramFile) -> str:
         """Return the library that a file takes a symbol from, or an empty string."""
@@ -44,10 +42,15 @@ def with_unlinked(program: Sequence[ProgramFile], data: AuditData) -> list[Progr
         # Variants such as `libnvrtc.alt.so.12` have the same symbols.
         return min(exporters, key=lambda soname: (".alt." in soname, soname), default="")
 
+    undefined = [_undefined(file, owners.keys()) for file in program]
+    owner_by_name = [
+        {name: owner for name in sorted(names) if (owner := owner_of(name, file))}
+        for file, names in zip(program, undefined, strict=True)
+    ]
+    own = exported_names(program, set().union(*owner_by_name))
     files = []
-    for file, names in zip(program, undefined, strict=True):
-        unlinked = grouped((owner_of(name, file), name) for name in sorted(names - own))
-        unlinked.pop("", None)
+    for file, by_name in zip(program, owner_by_name, strict=True):
+        unlinked = grouped((owner, name) for name, owner in by_name.items() if name not in own)
         files.append(replace(file, unlinked=unlinked))
     return files
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from cudaredist.formats.coverage import Coverage, CoverageValue
 from cudaredist.formats.features import ExaminedArchive
-from cudaredist.formats.packageset import Coverage, CoverageValue, Diagnostic, SetPackage
+from cudaredist.formats.packageset import Diagnostic, SetPackage
 from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version

@@ -65,7 +65,7 @@ class FolderFacts:
         if digest in self._known_others:
             self._others.add(digest)
             return None
-        binary = examine_file(Path(path))
+        binary = examine_file(path)
         # Windows does not tell when a file was last changed.
         is_settled = os.name != "nt" and time.time_ns() - max(times) > _SETTLED
         if is_settled and binary is None:

@@ -30,6 +30,15 @@ def test_scratch_has_one_unnamed_file_for_all_members(tmp_path: Path) -> None:
             assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("size", [1, 8, 4096, 4097, 9000])
+def test_reads_in_any_order_return_the_bytes_there(tmp_path: Path, size: int) -> None:
+    data = bytes(range(256)) * 64
+    with closing(Scratch(tmp_path)) as scratch:
+        content = scratch.store([data])
+        for start in (0, 8, 4095, 4096, 4000, len(data) - 9, 0, 4090, 2, len(data)):
+            assert content.read(start, size) == data[start : start + size]
+
+
 def test_table_ends_within_file(tmp_path: Path) -> None:
     with closing(Scratch(tmp_path)) as scratch:
         content = scratch.store([b"abcd"])

@@ -200,7 +200,6 @@ def audit(options: AuditOptions, session: Session) -> int:
     if options.source:
         return _audit_source(options, session)
     from cudaredist.commands.audit import needed_lists, text
-    from cudaredist.commands.audit.sarif import audit_sarif
     from cudaredist.environments.audit_program import audit_programs
 
     store = session.read_store(options.data, reads_features=True)
@@ -230,9 +229,12 @@ def audit(options: AuditOptions, session: Session) -> int:
     formats = {
         "text": text.audit_text,
         "markdown": text.audit_markdown,
-        "sarif": audit_sarif,
         **needed_lists.LISTS,
     }
+    if options.format == "sarif":
+        from cudaredist.commands.audit.sarif import audit_sarif
+
+        formats["sarif"] = audit_sarif
     findings = (finding for program in report.programs for finding in program.findings)
     warnings = (
         f"{finding.kind}: {finding.message}"

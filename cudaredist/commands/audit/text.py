@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cudaredist.cli.text import (
     annotations,
@@ -27,7 +27,7 @@ from cudaredist.commands.audit.supplied_text import (
     substitution_verdict,
 )
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
-from cudaredist.formats.packageset import Coverage
+from cudaredist.formats.coverage import Coverage
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.programs.report import (
@@ -39,9 +39,11 @@ from cudaredist.programs.report import (
     DeclaredWheel,
     NeedKind,
 )
-from cudaredist.source_code.report import SourceReport
 from cudaredist.tables.gpus.coverage import describe_share
 from cudaredist.words import plural, printable
+
+if TYPE_CHECKING:
+    from cudaredist.source_code.report import SourceReport
 
 _SHOWN = 2
 _LARGEST = 10
@@ -339,7 +341,7 @@ def audit_annotations(report: AuditReport | AuditReports) -> Iterator[str]:
 
 
 def audit_outputs(
-    report: AuditReport | AuditReports | SourceReport, path: Path | None
+    report: "AuditReport | AuditReports | SourceReport", path: Path | None
 ) -> Iterator[str]:
     """Yield `name=value` lines for `$GITHUB_OUTPUT`. `path` is that of the report."""
     codes = [finding.exit_code for program in report.programs for finding in program.findings]

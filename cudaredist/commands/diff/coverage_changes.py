@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from cudaredist.commands.diff.report import Delta
+from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.features import ExaminedArchive
-from cudaredist.formats.packageset import Coverage
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Platform, natural_order
 from cudaredist.tables.gpus.coverage import CoverageRules, describe_coverage

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from cudaredist.commands.explain.report import PackageCoverage, ReleaseCoverage, ReleaseSpan
+from cudaredist.formats.coverage import Coverage, CoverageValue
 from cudaredist.formats.features import FileCode
-from cudaredist.formats.packageset import Coverage, CoverageValue
 from cudaredist.formats.tables import Gpus
 from cudaredist.grouping import grouped
 from cudaredist.primitives import ArchiveId, Platform, Version

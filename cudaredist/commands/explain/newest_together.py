@@ -7,7 +7,7 @@ from operator import itemgetter
 from cudaredist.commands.explain.coverage_history import ArchiveCoverage
 from cudaredist.commands.explain.report import NewestTogether
 from cudaredist.errors import CudaRedistError
-from cudaredist.formats.packageset import Coverage
+from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.tables import CapabilityEntry, Gpus
 from cudaredist.hints import command_for_archives, command_line
 from cudaredist.primitives import ArchiveId, Version

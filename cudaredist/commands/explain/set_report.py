@@ -5,10 +5,11 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.names import Distribution, OutputName
 from cudaredist.formats.package_vulnerability import PackageVulnerability
-from cudaredist.formats.packageset import Coverage, Diagnostic, Reason, SetDriver, Status
+from cudaredist.formats.packageset import Diagnostic, Reason, SetDriver, Status
 from cudaredist.formats.report import Answer, OutputFiles
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from cudaredist.formats.packageset import Coverage, PackageSet
+from cudaredist.formats.coverage import Coverage
+from cudaredist.formats.packageset import PackageSet
 
 
 def check_coverage(package_set: PackageSet) -> Iterator[tuple[str, str]]:

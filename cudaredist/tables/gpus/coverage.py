@@ -38,8 +38,8 @@ from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from cudaredist.binaries.fatbin import empty_size
+from cudaredist.formats.coverage import Coverage, CoverageValue
 from cudaredist.formats.features import FileCode
-from cudaredist.formats.packageset import Coverage, CoverageValue
 from cudaredist.formats.tables import Gpus, PolicyFact
 from cudaredist.primitives import Platform, Version, parse_label
 from cudaredist.redists import CUDA

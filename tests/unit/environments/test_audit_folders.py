@@ -122,8 +122,8 @@ def test_unreadable_file_ends_no_report(
     (tmp_path / "example/bin/program").chmod(0o700)
     denied = PermissionError(13, "Permission denied")
 
-    def examine(path: Path) -> Binary | None:
-        if path == tmp_path / name:
+    def examine(path: Path | str) -> Binary | None:
+        if Path(path) == tmp_path / name:
             raise ReadError(path, denied)
         return examine_file(path)
 

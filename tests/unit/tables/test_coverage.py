@@ -12,8 +12,8 @@ import pytest
 from conftest import REPOSITORY
 from support.set_inputs import image_sizes
 
+from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.features import FileCode
-from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import parse_label
