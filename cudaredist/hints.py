@@ -176,7 +176,19 @@ def corrected(wrong: str, names: Collection[str]) -> str | None:
         for name, words in _call.words.items()
     }
     changed = [name for name in words if words[name] != _call.words[name]]
+    if not changed:
+        return _corrected_words(wrong.split(), right)
     return _joined(words) if len(changed) == 1 else None
+
+
+def _corrected_words(wrong: Sequence[str], right: str) -> str | None:
+    """Return the call with a name in place of several words, None if the words were not typed."""
+    for name, words in _call.words.items() if len(wrong) > 1 else ():
+        for start in range(len(words) - len(wrong) + 1):
+            end = start + len(wrong)
+            if list(words[start:end]) == list(wrong):
+                return _joined({**_call.words, name: (*words[:start], right, *words[end:])})
+    return None
 
 
 def correction_line(hint: str, wrong: str, names: Collection[str]) -> str:

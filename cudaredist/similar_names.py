@@ -37,9 +37,9 @@ def listed_names(names: Sequence[str]) -> str:
 def nearest_releases(name: str, known: Sequence[str]) -> list[str]:
     """Return the newest releases that begin with a text, else the next older and newer ones.
 
-    `v13.0` and `12,9` are releases, too. Returns nothing for other names.
+    `v13.0` and `cuda-12.8` are releases, too. Returns nothing for other names.
     """
-    name = name.lower().removeprefix("v").replace(",", ".")
+    name = typed_release(name)
     if not all(_is_release(release) for release in (name, *known)):
         return []
     beginning = sorted((release for release in known if release.startswith(name)), key=_numbers)
@@ -55,6 +55,19 @@ def nearest_releases(name: str, known: Sequence[str]) -> list[str]:
         return len([*same]), len(numbers) == len(typed)
 
     return sorted([*reversed(older[1 - _MOST :]), *newer[:1]], key=likeness, reverse=True)
+
+
+def typed_release(text: str) -> str:
+    """Return the release in a text such as `v13.0`, `12,9`, `cuda-toolkit-12-8` and `cu128`.
+
+    Returns other texts unchanged, in lower case.
+    """
+    text = text.lower()
+    # Wheels and indexes of PyTorch have names such as cu128.
+    release = re.sub("^cu([1-9][0-9])([0-9])$", r"\1.\2", text)
+    release = re.sub("^(v|cu|cuda[-_ @]?(toolkit[-_ @]?)?v?)(?=[0-9])", "", release)
+    release = re.sub("[,-]", ".", release)
+    return release if _is_release(release) else text
 
 
 def bound_of_releases(name: str, known: Sequence[str]) -> tuple[str, str] | None:

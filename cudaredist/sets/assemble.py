@@ -478,7 +478,9 @@ def _missing_error(missing: Sequence[Draft], spec: SetSpec) -> IncompleteError:
         command = f"{command_line('download-manifests')} && {command}"
     option = spec.request.options.allow_missing_features
     # check and bump build the declared sets, which have settings instead of options.
-    choice = f"use {option}" if takes(option) else "declare `allow-missing-features = true`"
+    choice = "declare `allow-missing-features = true`"
+    if takes(option):
+        choice = f"run `{again(option)}` to build the set without the contents of archives"
     return IncompleteError(
         f"CUDA {spec.cuda} on {spec.platform}: {len(missing)} packages have no features: "
         f"{'; '.join(shortened(packages, _SHOWN))}",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import Cross, Flags
-from cudaredist.hints import again, command_for_archives, command_line, correction_line
+from cudaredist.hints import again, command_for_archives, command_line, correction_line, takes
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
 from cudaredist.sets.flags import capability_problems, make_flags, release_defaults, set_attribute
@@ -199,9 +199,21 @@ def _resolve_platform(
         platform = platform_of_system(request.system or "", capabilities, cuda, data)
     problems += _jetson_problems(request, good, platform, cuda, data)
     if problems:
-        hint = f"run `{command_line(f'explain cuda {cuda.line}')}` to list its capabilities"
-        raise UsageError(f"{set_attribute(cuda.line)}: {'; '.join(problems)}", hint=hint)
+        message = f"{set_attribute(cuda.line)}: {'; '.join(problems)}"
+        raise UsageError(message, hint=_capability_hint(request, cuda, data))
     return platform
+
+
+def _capability_hint(request: Request, cuda: Version, data: SetData) -> str:
+    """Suggest the newest local release with all requested capabilities, if another one has them."""
+    fitting = [
+        label
+        for label in data.cuda_labels
+        if not capability_problems(request.capabilities, label, data.gpus)[1]
+    ]
+    if fitting and cuda not in fitting and takes(request.options.gpu):
+        return f"run `{again(cuda=fitting[-1].line)}`"
+    return f"run `{command_line(f'explain cuda {cuda.line}')}` to list its capabilities"
 
 
 def _jetson_problems(

@@ -83,6 +83,12 @@ CALLS_OF_NEWCOMERS = {
     "validate --channel redist set.json": "cudaredist validate set.json",
     "validate --channel=redist set.json": "cudaredist validate set.json",
     "export rules-ml-toolchain --channel redist": "cudaredist export rules-ml-toolchain",
+    "build --cuda cu128 --platform linux-x86_64": "cudaredist build --cuda 12.8.2 "
+    "--platform linux-x86_64",
+    "build --cuda 13 --gpu V100 --platform linux-x86_64": "cudaredist build "
+    "--platform linux-x86_64 --gpu V100 --cuda 12.9",
+    "explain cuda 12.8 gcc": "cudaredist explain cuda 12.8",
+    "explain gpu rtx 5099": "cudaredist explain gpu 'GeForce RTX 5090'",
     "list": "cudaredist versions --offline",
     "search libcublas.so.12": "cudaredist which libcublas.so.12",
     "info cudnn": "cudaredist explain cudnn",
@@ -98,15 +104,34 @@ def test_hint_of_newcomers_call_runs(run: Run, call: str) -> None:
     assert run(*f"{BUILD} --output set.json".split()).exit_code == 0
     result = run(*shlex.split(call))
     assert result.exit_code == 2
-    command, *_ = re.findall("`([^`]*)`", result.stderr)
+    command, *_ = re.findall("`([^`]*)`", result.output)
     assert command == CALLS_OF_NEWCOMERS[call]
     expected = {1} if "--check" in call else {0}
     assert run(*shlex.split(command)[1:]).exit_code in expected
 
 
+@pytest.mark.parametrize("call", ["explain cudnn", "build --cuda 12.8.0 --platform linux-x86_64"])
+def test_name_that_exists_gets_an_answer(run: Run, call: str) -> None:
+    result = run(*shlex.split(call))
+    assert (result.exit_code, "did you mean" in result.output) == (0, False)
+
+
 def test_unknown_library_suggests_no_other_one(run: Run) -> None:
     result = run("which", "libnvinfer.so.10")
     assert "did you mean" not in result.output
+    assert "run `cudaredist explain package tensorrt`" in result.output
+    assert run("explain", "package", "tensorrt").exit_code == 0
+
+
+def test_build_without_features_suggests_a_set_without_them(run: Run) -> None:
+    build = "build --cuda 11.7.1 --platform linux-x86_64"
+    result = run(*build.split())
+    (command,) = re.findall("`cudaredist ([^`]*)`", result.output)
+    assert (result.exit_code, command) == (2, f"{build} --channel redist")
+    result = run(*command.split())
+    *_, command = re.findall("`cudaredist ([^`]*)`", result.output)
+    assert (result.exit_code, command) == (3, f"{build} --channel redist --allow-missing-features")
+    assert run(*command.split()).exit_code == 0
 
 
 def test_check_in_an_empty_folder_does_not_name_a_policy_file(run: Run) -> None:

@@ -20,7 +20,7 @@ from cudaredist.formats.tables import Gpus
 from cudaredist.hints import quoted
 from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.redists import CUDA
-from cudaredist.similar_names import misspelled_names
+from cudaredist.similar_names import misspelled_names, typed_release
 from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 from cudaredist.store.layered_tables import require_layered
@@ -163,7 +163,7 @@ def _release(text: str, facts: Facts) -> str | None:
 
 
 def _version(text: str, facts: Facts) -> str | None:
-    label = text.lower().removeprefix("v").replace(",", ".")
+    label = typed_release(text)
     is_known = _is_version(label) and find_release(label, facts.cuda_releases) is not None
     return label if is_known else None
 
@@ -261,10 +261,11 @@ def meanings_of(text: str, facts: Facts, subjects: Sequence[str]) -> Sequence[Me
     meanings = list(_meanings(FORMS, text, facts)) or list(_meanings(NAMES, text, facts))[:1]
     if meanings:
         return meanings
-    if _is_version(text):
-        products = [Meaning(_PACKAGE, f"{name}@{text}") for name in facts.products_with(text)]
+    release = typed_release(text)
+    if _is_version(release):
+        products = [Meaning(_PACKAGE, f"{name}@{release}") for name in facts.products_with(release)]
         # Without any, the answer lists the nearest releases of CUDA.
-        return products or [Meaning(_CUDA, text)]
+        return products or [Meaning(_CUDA, release)]
     first, *more = text.lower().split()
     likely = misspelled_names(first, subjects) if more else ()
     if likely:
