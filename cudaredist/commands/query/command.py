@@ -139,6 +139,8 @@ def _render(options: QueryOptions, index: "Index", session: Session) -> int:
     rows, seconds = options.max_rows, options.max_seconds
     sql = options.sql or ""
     report = run_query(index, sql, max_rows=rows, max_seconds=seconds)
+    if not report.rows:
+        session.console.warning("the query has no rows")
     hint = "use a higher --max-rows or --max-seconds, or select fewer rows"
     queries = TemplateQueries(index, rows, seconds, hint)
     text = render(template, {"rows": queries.rows_by_name(sql, report)}, queries.ask)

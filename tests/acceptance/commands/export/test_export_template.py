@@ -34,6 +34,17 @@ def test_shipped_template_renders_its_query(run: Run, name: str) -> None:
     assert LINES[name] in result.stdout.splitlines()
 
 
+def test_template_for_conda_has_both_kinds_of_arm(run: Run) -> None:
+    """conda-forge's recipe of cuda-cudart distinguishes servers and Jetsons."""
+    sql = """
+        SELECT version, platform, variant, sha256 FROM downloads
+        WHERE package = 'cuda_cudart' AND label = '12.8.1' AND channel = 'redist'"""
+    lines = run("query", sql, "--template", "conda").stdout.splitlines()
+    selectors = ["linux64", 'aarch64 and arm_variant_type=="sbsa"']
+    selectors += ['aarch64 and arm_variant_type=="tegra"', "win"]
+    assert [line.partition("  # ")[2] for line in lines[1:]] == [f"[{one}]" for one in selectors]
+
+
 def test_template_gets_the_sets_of_an_index(run: Run, tmp_path: Path) -> None:
     template = tmp_path / "x.j2"
     template.write_text(

@@ -55,6 +55,12 @@ def test_missing_rows_and_equal_columns_are_refused(run: Run, template: Path) ->
     assert "two columns have the name a" in result.stderr
 
 
+def test_query_without_rows_is_a_warning(run: Run, template: Path) -> None:
+    result = run("query", SQL.replace("0.6.0", "99"), "--template", template)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "the query has no rows" in result.stderr
+
+
 @pytest.mark.parametrize(
     "options",
     [
