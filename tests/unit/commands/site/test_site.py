@@ -3,6 +3,7 @@
 import json
 import posixpath
 import re
+import shutil
 from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
@@ -14,6 +15,7 @@ import html5lib
 import pytest
 from markupsafe import escape
 from support import binaries
+from support.bulletins import write_bulletin
 from support.factory import manifest
 from support.releases import put, release
 from support.running import succeed
@@ -221,6 +223,21 @@ def test_set_page_lists_packages_reasons_and_dependencies(files: dict[str, bytes
     missing = {one["package"]: one["reason"] for one in data["summary"]["missing"]}
     assert missing["nsight_vse"]
     assert str(escape(missing["nsight_vse"])) in page
+
+
+def test_set_page_lists_known_vulnerabilities(small: Path, tmp_path: Path) -> None:
+    row = ("Linux", "NVIDIA CUDA Toolkit", "All versions prior to 13.0", "13.0")
+    description = "The CUDA Toolkit contains a vulnerability in cuBLAS."
+    write_bulletin(tmp_path / "bulletins", [row], description=description)
+    data = shutil.copytree(small, tmp_path / "data")
+    places = ("--source", tmp_path / "bulletins", "--data-dir", data)
+    succeed("update-advisories", *places)
+    package_set = make_sets(small.parent)["linux-x86_64"]
+    page = site_of(data, package_set)["sets/cudaPackages_12_9-linux-x86_64/index.html"]
+    table = page.decode().partition('id="vulnerabilities"')[2].partition("</table>")[0]
+    assert ">CVE-2030-1000</a></th><td>3.3</td>" in table
+    assert 'packages/libcublas/index.html">libcublas</a></td><td>affected</td><td>13.0.0<' in table
+    assert not html_problems(page)
 
 
 def test_graph_has_packages_to_the_right_of_those_they_require() -> None:
