@@ -201,6 +201,29 @@ def test_check_names_new_and_changed_bulletins(run: Run) -> None:
     assert changed["message"] == "bulletin 9001 changed (version 1.1.0)"
 
 
+def test_check_names_unmapped_product_with_known_name_until_decided(run: Run) -> None:
+    rows = [
+        (platform, product, "All versions prior to 9.2", "9.2")
+        for platform, product in (("Linux", "cuDNN for Jetson"), ("Windows", "NVIDIA TensorRT-LLM"))
+    ]
+    write_bulletin(Path("bulletins"), rows)
+    result = run("update-advisories", "--source", "bulletins")
+    line = (
+        "bulletin 9001, not mapped, but with the name of a supported product: 'cuDNN for Jetson'\n"
+    )
+    assert (result.exit_code, line in result.stdout) == (0, True)
+    put_manifest("9.1.0")
+    (new,) = checked(run)
+    message = "bulletin 9001 is about 'cuDNN for Jetson', maybe a supported product"
+    assert (new["kind"], new["message"]) == ("new-bulletin", message)
+    policy = json.loads((REPOSITORY / "data/policy/advisories.json").read_bytes())
+    other = {"kind": "other", "reason": "a test", "reference": "a test"}
+    policy["products"]["cuDNN for Jetson"] = other
+    Path("data/policy").mkdir()
+    Path("data/policy/advisories.json").write_bytes(canonical_json(policy))
+    assert checked(run) == []
+
+
 def test_check_of_local_releases_names_affected_packages(run: Run) -> None:
     row = ("Linux", "cuDNN", "All versions prior to 9.2", "9.2")
     write_bulletin(Path("bulletins"), [row], description="cuDNN has a vulnerability.")

@@ -18,12 +18,14 @@ from cudaredist.store.known_vulnerabilities import (
 )
 from cudaredist.store.local_manifests import load_manifest
 from cudaredist.tables.advisories.answers import vulnerabilities_of, vulnerabilities_of_set
+from cudaredist.tables.advisories.products import is_undecided
 from cudaredist.tables.advisories.states import KnownVulnerabilities
 from cudaredist.tables.advisories.texts import vulnerability_lines
+from cudaredist.words import shown
 
 
 def bulletin_findings(store: Store) -> Iterator[Finding]:
-    """Yield the bulletins without a decision in the policy.
+    """Yield the bulletins and products without a decision in the policy.
 
     A bulletin that changed after the decisions may need other ones.
     """
@@ -35,9 +37,15 @@ def bulletin_findings(store: Store) -> Iterator[Finding]:
         return
     if table is None:
         return
-    numbers = sorted({one.bulletin for one in table.vulnerabilities})
-    for number in numbers:
-        bulletin = table.bulletins[number]
+    numbers = {one.bulletin for one in table.vulnerabilities}
+    for number, bulletin in sorted(table.bulletins.items()):
+        for name in bulletin.unmapped:
+            if is_undecided(name, policy):
+                message = f"bulletin {number} is about {shown(name)}, maybe a supported product"
+                hint = f"read {bulletin.url}, and add it to `products` in policy/advisories.json"
+                yield finding("new-bulletin", message, path="advisories.json", hint=hint)
+        if number not in numbers:
+            continue
         reviewed = policy.reviewed.get(number)
         hint = f"read {bulletin.url}, and add it to `reviewed` in policy/advisories.json"
         if reviewed is None:

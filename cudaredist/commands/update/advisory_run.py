@@ -30,6 +30,7 @@ from cudaredist.sources.protocol import Source
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import names_in, write_output
 from cudaredist.store.known_vulnerabilities import ADVISORIES, read_advisories, read_advisory_policy
+from cudaredist.tables.advisories.products import is_undecided
 from cudaredist.tables.advisories.read_bulletin import (
     DOCUMENT_LIMIT,
     ReadBulletin,
@@ -87,7 +88,7 @@ class AdvisoryRun:
         results = each(places, lambda place: self._read(place, policy), self.jobs, self.stop)
         outcomes = []
         for place, result in zip(places, results, strict=True):
-            outcome = self._outcome(place, result, bulletins)
+            outcome = self._outcome(place, result, bulletins, policy)
             outcomes.append(outcome)
             if isinstance(result, ReadBulletin) and outcome.status != "changed":
                 bulletins[result.id] = result.bulletin
@@ -149,15 +150,18 @@ class AdvisoryRun:
         place: _Place,
         result: ReadBulletin | CudaRedistError,
         known: Mapping[str, Bulletin],
+        policy: AdvisoryPolicy,
     ) -> BulletinOutcome:
         if isinstance(result, CudaRedistError):
             return BulletinOutcome(bulletin=place.id, status="failed", error=ErrorReport.of(result))
-        before = known.get(result.id)
+        before, unmapped = known.get(result.id), result.bulletin.unmapped
         about = {
             "bulletin": result.id,
             "version": result.bulletin.version,
             "changed": result.bulletin.changed,
             "vulnerabilities": len(result.vulnerabilities),
+            "unmapped": unmapped,
+            "undecided": tuple(name for name in unmapped if is_undecided(name, policy)),
         }
         if before is None:
             return BulletinOutcome.model_validate(about | {"status": "new"})

@@ -131,6 +131,11 @@ class BulletinOutcome(OwnModel):
     known_version: str | None = Field(default=None, description="The version in the table")
     changed: str | None = Field(default=None, description="Day of the newest change")
     vulnerabilities: int = Field(default=0, description="Vulnerabilities in our products")
+    unmapped: tuple[str, ...] = Field(default=(), description="Other products, as stated")
+    undecided: tuple[str, ...] = Field(
+        default=(),
+        description="Unmapped products with the name of a supported one, without a decision",
+    )
     error: ErrorReport | None = None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from cudaredist.cli.text import columns
 from cudaredist.commands.update.report import AdvisoryReport, ApiReport, SymbolReport, TableReport
 from cudaredist.formats.tables import TableFinding
-from cudaredist.words import plural, shortened
+from cudaredist.words import listed, plural, shortened, shown
 
 _SHOWN = 20
 _DIFF_LINES = 60
@@ -84,6 +84,10 @@ def advisories_text(report: AdvisoryReport, *, quiet: bool) -> Iterator[str]:
             before = f" instead of {one.known_version}" if one.known_version else ""
             count = plural(one.vulnerabilities, "vulnerability", "vulnerabilities")
             yield f"bulletin {one.bulletin}, version {one.version}{before}: {one.status}, {count}"
+        if one.undecided:
+            names = listed([shown(name) for name in one.undecided])
+            words = "not mapped, but with the name of a supported product"
+            yield f"bulletin {one.bulletin}, {words}: {names}"
     if not quiet:
         counts = ", ".join(f"{n:,} {status}" for status, n in sorted(statuses.items()))
         yield f"bulletins: {counts}"

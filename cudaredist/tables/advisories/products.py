@@ -25,6 +25,22 @@ def product_called(name: str, policy: AdvisoryPolicy) -> Product | None:
     return None
 
 
+def is_undecided(name: str, policy: AdvisoryPolicy) -> bool:
+    """Check if a product may be ours, and the policy does not decide it.
+
+    Its name contains that of a redistributable or component, such as "cuDNN for Jetson".
+    """
+    decided = {plain_name(known) for known in policy.products}
+    if plain_name(name) in decided or product_called(name, policy) is not None:
+        return False
+    redists = (text for one in REDISTS.values() for text in (one.name, plain_name(one.title)))
+    components = (text for one in policy.components.values() for text in one.spellings)
+    return any(
+        re.search(rf"(?<!\w){re.escape(ours)}(?!\w)", name, re.IGNORECASE)
+        for ours in (*redists, *components)
+    )
+
+
 def plain_name(name: str) -> str:
     """Return a product's name for comparisons."""
     return " ".join(_plain.sub("", " ".join(name.split())).casefold().split())

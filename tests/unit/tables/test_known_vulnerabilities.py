@@ -8,7 +8,7 @@ from cudaredist.formats.advisories import AdvisoryPolicy
 from cudaredist.primitives import Version, parse_label
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
-from cudaredist.tables.advisories.products import product_called
+from cudaredist.tables.advisories.products import is_undecided, product_called
 from cudaredist.tables.advisories.states import KnownVulnerabilities
 from cudaredist.tables.advisories.version_texts import numbers_of, read_versions
 
@@ -247,3 +247,5 @@ def test_shipped_policy_has_a_reason_for_each_decision() -> None:
         for text in read_versions(row.affected, row.fixed, one.bulletin, POLICY).unreadable
     }
     assert not unreadable
+    unmapped = {name for one in shipped.advisories.bulletins.values() for name in one.unmapped}
+    assert not [name for name in unmapped if is_undecided(name, POLICY)]
