@@ -1,4 +1,4 @@
--- Version 9. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 10. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query.md show the comments.
 
 PRAGMA application_id = 1129661522;
@@ -28,6 +28,8 @@ CREATE TABLE releases (
     date TEXT, -- the day of the release in the manifest, such as `2025-10-09`. For wheels: of the first upload
     has_manifest INTEGER NOT NULL, -- 0: only the feature file is there
     has_features INTEGER NOT NULL, -- 0: no archive was examined
+    manifest_url TEXT, -- of NVIDIA's manifest. Null: not on NVIDIA's server for releases
+    manifest_sha256 TEXT, -- of NVIDIA's manifest. Null: of wheels, or no manifest
     UNIQUE (redist, label, channel, layer)
 );
 

@@ -37,14 +37,16 @@ def add_release(
     manifest: Manifest | None,
     features: Features | None,
     address_of: Callable[[Archive], str | None] = lambda _: None,
+    manifest_file: tuple[str | None, str | None] = (None, None),
 ) -> None:
     """Add the packages and archives of a release.
 
     `values` are the layer, the channel, the redistributable, the label and its sort key. An archive
     that only the feature file has gets no path and no address. `address_of` returns that of others.
+    `manifest_file` is the address and SHA-256 of the manifest.
     """
     date = None if manifest is None else manifest.release_date
-    row = (document, *values, date, manifest is not None, features is not None)
+    row = (document, *values, date, manifest is not None, features is not None, *manifest_file)
     _add(database, "releases", [row])
     contents_ids = {
         (identity, archive.sha256): _add_contents(database, entry, position, archive)

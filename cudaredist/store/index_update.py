@@ -19,10 +19,12 @@ from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.tables import Gpus, NvccCompat
-from cudaredist.primitives import Version, parse_label
+from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import Progress
+from cudaredist.redists import NVIDIA_BASE, REDISTS
 from cudaredist.store.api_folder import ApiFolder
 from cudaredist.store.archive_address import archive_address
+from cudaredist.store.data_folder import Store
 from cudaredist.store.documents import ADVISORY_TABLES, Document, Documents
 from cudaredist.store.files import read_file
 from cudaredist.store.index_rows import add_api, add_release, add_row, add_symbols, add_table
@@ -117,11 +119,27 @@ def _add(connection: Connection, documents: Documents, document: Document, state
         address = store.address_of(name, version)
         # A product of the user's own has no address here: the policy with it can change later.
         address_of = partial(archive_address, name, urls={}, address=address)
-        add_release(connection, row, about, manifest, features, address_of)
+        manifest_file = _manifest_file(store, name, version, address) if manifest else (None, None)
+        add_release(connection, row, about, manifest, features, address_of, manifest_file)
     if errors:
         query = "UPDATE documents SET is_readable = FALSE, error = ? WHERE id = ?"
         connection.execute(query, [printable(errors[0].message), row])
     return row
+
+
+def _manifest_file(
+    store: Store, redist: str, label: Version, early_address: str | None
+) -> tuple[str | None, str | None]:
+    """Return the address and SHA-256 of NVIDIA's manifest."""
+    if store.channel == "wheels":
+        return None, None
+    manifests = store.manifests(redist)
+    sha256 = sha256_of(manifests.read(label) or b"")
+    product = REDISTS.get(redist)
+    is_early = manifests.is_preview(label) or early_address is not None
+    if product is None or product.handwritten or is_early:
+        return None, sha256
+    return f"{NVIDIA_BASE}/{product.manifest_folders[0]}/redistrib_{label}.json", sha256
 
 
 def _read_table(name: str, path: Path) -> OwnModel | None:

@@ -15,6 +15,7 @@ LINES = {
     "llvm": 'NVPTX_GPU("sm_90a",  SM_90a,  "compute_90a",  900,  CUDA_120, NEW,      ACCELERATED)',
     "pytorch": "        \"nvidia-cublas-cu12==12.8.3.14; platform_system == 'Linux' | \"",
     "requirements-lock": "nvidia-cublas-cu12==12.9.1.4 \\",
+    "rules-cuda": '    name = "cuda_12_9_1",',
     "spack": '    "9.10.2.21-12": {',
     "yggdrasil": '        LibraryProduct(["libcupti", "cupti64_2025.2.1"], :libcupti),',
 }

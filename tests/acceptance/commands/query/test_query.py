@@ -194,6 +194,19 @@ def test_formats_show_hostile_values_safely(run: Run) -> None:
     assert run("query", plain, "--format", "csv").stdout == 'x\n"a\nb\\r\\u202e"\n'
 
 
+def test_releases_have_the_address_and_hash_of_their_manifest(run: Run) -> None:
+    columns = "SELECT manifest_url, manifest_sha256 FROM current_releases"
+    ((url, sha256),) = rows_of(
+        run, f"{columns} WHERE (redist, label, channel) = ('cuda', '12.9.1', 'redist')"
+    )
+    folder = "https://developer.download.nvidia.com/compute/cuda/redist"
+    assert url == f"{folder}/redistrib_12.9.1.json"
+    assert sha256 == "8335301010b0023ee1ff61eb11e2600ca62002d76780de4089011ad77e0c7630"
+    assert rows_of(run, f"{columns} WHERE channel = 'wheels' LIMIT 1") == [[None, None]]
+    ((url, sha256),) = rows_of(run, f"{columns} WHERE redist = 'tensorrt' LIMIT 1")
+    assert (url, len(str(sha256))) == (None, 64)
+
+
 def test_tables_of_functions_can_be_read(run: Run) -> None:
     sql = "SELECT value FROM gpus, json_each(products) WHERE capability = '9.0' ORDER BY 1 LIMIT 1"
     assert rows_of(run, sql) == [["NVIDIA GH200"]]
