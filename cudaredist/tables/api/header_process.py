@@ -12,6 +12,7 @@ from cudaredist.tables.api.header_forms import HeaderForms, forms_of_json
 
 _SECONDS = 300
 """Time limit of a package. The slowest of NVIDIA's takes ten seconds."""
+_MEMORY_MB = 4096
 _STOPPED = HeaderForms(
     error="the parser needs too much time or memory, or fails", is_transient=True
 )
@@ -45,7 +46,7 @@ def _parse(
     include: Sequence[Path], headers: Mapping[str, Sequence[str]]
 ) -> dict[str, HeaderForms] | None:
     """Parse headers in a new process. Return None if it fails."""
-    lines = ([str(path) for path in include], headers)
+    lines = (_MEMORY_MB * 2**20, [str(path) for path in include], headers)
     request = "".join(f"{json.dumps(line)}\n" for line in lines)
     try:
         result = subprocess.run(

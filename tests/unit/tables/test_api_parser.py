@@ -7,6 +7,8 @@ import pytest
 
 pytest.importorskip("clang", reason="needs libclang: pip install 'cudaredist[api]'")
 
+from support.patching import Patch
+
 from cudaredist.tables.api.header_forms import Declared, HeaderForms
 from cudaredist.tables.api.header_process import parse_headers
 from cudaredist.tables.api.include_tree import IncludeTree
@@ -198,7 +200,9 @@ def test_hostile_header_gives_error_without_paths(text: str, tmp_path: Path) -> 
     assert str(tmp_path) not in found.error
 
 
-def test_process_loses_only_the_header_that_stops_it(tmp_path: Path) -> None:
+def test_process_loses_only_the_header_that_stops_it(tmp_path: Path, patch: Patch) -> None:
+    # Filling 4 GB twice takes most of a minute. The parser itself needs 230 MB.
+    patch("cudaredist.tables.api.header_process._MEMORY_MB", 512)
     doubling = "".join(f"#define M{n} M{n - 1} M{n - 1}\n" for n in range(1, 40))
     files = {
         "a.h": "int f(void);",
