@@ -80,8 +80,18 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'&javascript:alert(1)"
 
 
 def site_of(root: Path, *sets: PackageSet) -> dict[str, bytes]:
-    """Return the files of the site of a data folder and sets, with the shipped tables."""
-    return site_contents(Store(root, base=Store(shipped_data(), examined_only=True)), *sets)
+    """Return the files of the site of a data folder and sets, with the shipped tables.
+
+    All shipped manifests, features and symbols would take seconds and 100 MB.
+    """
+    tables = root / "shipped"
+    if not tables.exists():
+        tables.mkdir()
+        for name in ("gpus.json", "nvcc_compat.json", "policy"):
+            (tables / name).symlink_to(shipped_data() / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cudaredist.store.data_folder.shipped_data", lambda: tables)
+        return site_contents(Store(root, base=Store(tables, examined_only=True)), *sets)
 
 
 def write_manifests(root: Path, *labels: str, folder: str = "cuda", **fields: Any) -> None:
