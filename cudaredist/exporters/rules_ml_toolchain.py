@@ -136,6 +136,8 @@ def rules_ml_toolchain(facts: ToolchainFacts) -> Files:
     }
     of_cuda: dict[str, dict[str, list[NcclWheel]]] = defaultdict(lambda: defaultdict(list))
     for wheel in facts.wheels:
+        if wheel.platform not in _TRIPLES:
+            continue
         of_cuda[wheel.cuda][_TRIPLES[wheel.platform]].append(wheel)
     rows = {"manifests": tables, "distributions": distributions}
     return {_FILE: filled_template(_FILE, **rows, wheels=of_cuda, ptx=facts.ptx)}

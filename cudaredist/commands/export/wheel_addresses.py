@@ -30,7 +30,7 @@ def index_addresses(
         addresses[path] = without_credentials(wheel.url)
         if "?" in addresses[path]:
             problem = "its address in the package index has a query, which may contain a token"
-            hint = "add --wheel-base URL of a mirror instead of --resolve"
+            hint = "use another package index, or for a set --wheel-base URL of a mirror"
             raise UsageError(f"{wheel.file_name}: {problem}", hint=hint)
     return addresses, source.sizes(wheels)
 

@@ -74,6 +74,7 @@ def test_export_has_wheels_of_nccl_and_versions_of_ptx() -> None:
         NcclWheel("12", "linux-x86_64", "2.27.7", "https://files.example/a.whl", "a" * 64),
         NcclWheel("12", "linux-sbsa", "2.27.7", "https://files.example/b.whl", "b" * 64),
         NcclWheel("13", "linux-x86_64", "2.28.9", "https://files.example/c.whl", "c" * 64),
+        NcclWheel("14", "windows-x86_64", "2.28.9", "https://files.example/d.whl", "d" * 64),
     ]
     ptx = {"clang": {"18": "8.3"}, "cuda": {"12.9": "8.8"}}
     files = find_exporter("rules-ml-toolchain").files(ToolchainFacts([], wheels, ptx))
