@@ -303,7 +303,7 @@ def _vulnerabilities(
     )
     subjects = [
         *known.installed(installed),
-        *known.bundled(judged.libraries(), judged.data.catalog, judged.platforms),
+        *known.bundled(judged.copies_by_soname(), judged.data.catalog, judged.platforms),
     ]
     entries = {subject: known.of_subject(subject, judged.platforms) for subject in subjects}
     findings = [

