@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.grouping import grouped
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, parse_label
 from cudaredist.programs.finding import Finding
 from cudaredist.programs.library_names import original_name
 from cudaredist.programs.program import Catalog, ProgramFile
@@ -116,15 +116,19 @@ class ProgramVulnerabilities:
 
         A name without the whole version can be of all releases with the soname.
         """
+        redists = self.known.redists()
         for soname, files in copies.items():
-            providers = catalog.providers(soname, platforms)
-            packages = grouped(((one.redist, one.package), one.label) for one in providers)
+            packages = grouped(
+                ((one.redist, one.package), one.label)
+                for one in catalog.providers(soname, platforms)
+                if one.redist in redists
+            )
             by_version = grouped((_version_of(file), file.display_path) for file in files)
             for (redist, package), labels in packages.items():
                 rows = self._index.ask(_ANY_RELEASES, package, redist)
                 possible = {*labels, *_unexamined_between(rows, set(labels))}
                 for version, paths in by_version.items():
-                    exact = {Version.parse(row.label) for row in rows if row.version == version}
+                    exact = {parse_label(row.label) for row in rows if row.version == version}
                     own = tuple(sorted(exact or possible))
                     yield Subject(f"the copy of {soname}", redist, package, own, path=paths[0])
 
@@ -202,7 +206,7 @@ def _unexamined_between(
 
     They are next to a release with this soname: before, after or between such releases.
     """
-    by_label = grouped((Version.parse(row.label), row) for row in rows)
+    by_label = grouped((parse_label(row.label), row) for row in rows)
     examined_versions = {row.version for own in by_label.values() for row in own if row.is_examined}
     examined = sorted(
         label

@@ -118,6 +118,7 @@ def test_affected_wheel_takes_precedence_over_unknown_one(run: Run) -> None:
         ("libnvjpeg.so.13", 0, []),
         ("libnvjpeg2k.so.0.8.1.40", 0, []),
         ("libcublas.so.12", 0, []),
+        ("libnccl.so.2", 0, []),
     ],
 )
 def test_audit_reports_bundled_library_by_soname_and_version(
