@@ -33,6 +33,7 @@ from cudaredist.words import shown, without_secrets
 if TYPE_CHECKING:
     from cudaredist.formats.names import Channel
     from cudaredist.formats.outcomes import FeatureOutcome, ManifestOutcome
+    from cudaredist.formats.plain_report import PlainAnswer, PlainReport
     from cudaredist.formats.report import Answer, ErrorReport, Report
     from cudaredist.progress import Progress
     from cudaredist.sources.chain import SourceChain
@@ -54,8 +55,8 @@ _ORIGINS: dict[str, SettingOrigin] = {
 }
 
 _Options = TypeVar("_Options", bound=Options)
-_Report = TypeVar("_Report", bound="Report")
-_Answer = TypeVar("_Answer", bound="Answer")
+_Report = TypeVar("_Report", bound="Report | PlainReport")
+_Answer = TypeVar("_Answer", bound="Answer | PlainAnswer")
 
 Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | Sequence[str]]
 """A check for an invalid combination of options, the error's message, and its hint.

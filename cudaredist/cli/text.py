@@ -3,19 +3,25 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from cudaredist.formats.report import Answer
+from cudaredist.formats.plain_report import PlainAnswer, as_json
 from cudaredist.words import listed, printable
+
+if TYPE_CHECKING:
+    from cudaredist.formats.report import Answer
 
 _Word = TypeVar("_Word", bound=str)
 
 _ANNOTATIONS_SHOWN = 9
 
 
-def report_json(report: Answer) -> str:
+def report_json(report: "Answer | PlainAnswer") -> str:
     """Return a report as one JSON document, `schema_version` first and `exit_code` last."""
-    document = report.model_dump(mode="json")
+    if isinstance(report, PlainAnswer):
+        document = as_json(report)
+    else:
+        document = report.model_dump(mode="json")
     # A serializer in the model would turn Ctrl-C into another exception.
     if "exit_code" in document:
         document["exit_code"] = document.pop("exit_code")

@@ -10,10 +10,10 @@ from cudaredist.formats.base import (
     OwnFile,
     OwnModel,
     Reasoned,
-    RedistName,
     VersionText,
     optional,
 )
+from cudaredist.formats.names import RedistName
 from cudaredist.formats.package_vulnerability import BulletinId, CveId
 
 System: TypeAlias = Literal["linux", "windows"]

@@ -10,7 +10,6 @@ from cudaredist.primitives import (
     INNER_FOLDER_PATTERN,
     INNER_PATH_PATTERN,
     LABEL_PATTERN,
-    NAME_PATTERN,
     SHA256_PATTERN,
 )
 
@@ -44,10 +43,6 @@ PlainCapability = Annotated[
     ),
 ]
 CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
-RedistName = Annotated[
-    str,
-    Field(pattern=NAME_PATTERN, description="Name of a redistributable, which is also a folder"),
-]
 InnerPath = Annotated[
     str, Field(pattern=INNER_PATH_PATTERN, description="Relative path without `..`")
 ]

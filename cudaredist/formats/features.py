@@ -13,11 +13,10 @@ from cudaredist.formats.base import (
     Label,
     OwnFile,
     OwnModel,
-    RedistName,
     VersionText,
     optional,
 )
-from cudaredist.formats.names import OutputName
+from cudaredist.formats.names import OutputName, RedistName
 
 FileNames: TypeAlias = dict[OutputName, dict[str, str]]
 """The names of an archive's files by output and folder, separated by slashes."""

@@ -1,10 +1,7 @@
 """Model of the policy of packages' metadata."""
 
-from cudaredist.formats.base import (
-    Reasoned,
-    RedistName,
-    optional,
-)
+from cudaredist.formats.base import Reasoned, optional
+from cudaredist.formats.names import RedistName
 from cudaredist.formats.set_policy import SetPolicy
 
 

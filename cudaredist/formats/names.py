@@ -1,8 +1,16 @@
 """Names that our files and reports have in common. Unlike `base.py`, this module has no models."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
+from pydantic import Field
+
+from cudaredist.primitives import NAME_PATTERN
+
+RedistName = Annotated[
+    str,
+    Field(pattern=NAME_PATTERN, description="Name of a redistributable, which is also a folder"),
+]
 Channel = Literal["redist", "wheels"]
 CHANNEL_TITLES: Mapping[Channel, str] = {"redist": "archives", "wheels": "wheels"}
 """Names of the channels in tables. The first one is searched first."""

@@ -14,14 +14,13 @@ from cudaredist.formats.base import (
     Label,
     OwnFile,
     OwnModel,
-    RedistName,
     optional,
 )
 from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.features import OutputSize
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.library_policy import Owner
-from cudaredist.formats.names import Distribution, OutputName
+from cudaredist.formats.names import Distribution, OutputName, RedistName
 from cudaredist.formats.runfile_records import Runfile
 
 PACKAGE_SET_FORMAT: Literal["cudaredist.package-set/1"] = "cudaredist.package-set/1"

@@ -9,10 +9,10 @@ from cudaredist.formats.base import (
     CudaMinor,
     PlainCapability,
     Reasoned,
-    RedistName,
     VersionText,
     optional,
 )
+from cudaredist.formats.names import RedistName
 from cudaredist.formats.set_policy import Bounds, SetPolicy
 from cudaredist.formats.specifier import Specifier
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import Run
+from pydantic import TypeAdapter
 
 from cudaredist.commands.schema.report import report_models
 
@@ -26,7 +27,9 @@ def property_names(schema: Any) -> Iterator[str]:
 def test_reports_use_common_keys(name: str) -> None:
     other_names = {"bytes", "file", "filename", "label", "pname"}  # of size, path, release, package
     for model in report_models()[name]:
-        assert not other_names & set(property_names(model.model_json_schema(mode="serialization")))
+        assert not other_names & set(
+            property_names(TypeAdapter(model).json_schema(mode="serialization"))
+        )
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from typing import Literal, get_args
 
 from cudaredist import commands
 from cudaredist.cli.text import columns
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.plain_report import PlainAnswer
 from cudaredist.formats.report import Answer, ErrorAnswer
 from cudaredist.programs import report as audit_report
 from cudaredist.source_code import report as source_report
@@ -32,9 +34,9 @@ class SchemaReport(Answer):
 
 
 @cache
-def report_models() -> dict[str, tuple[type[Answer], ...]]:
+def report_models() -> dict[str, tuple[type[Answer | PlainAnswer], ...]]:
     """Map `report-error`, and `report-NAME` of each command, to the report's models."""
-    models: dict[str, tuple[type[Answer], ...]] = {"report-error": (ErrorAnswer,)}
+    models: dict[str, tuple[type[Answer | PlainAnswer], ...]] = {"report-error": (ErrorAnswer,)}
     for name in _modules():
         module = importlib.import_module(name)
         for model in vars(module).values():
@@ -57,9 +59,11 @@ def _modules() -> Iterator[str]:
 
 def _commands_of(model: type) -> tuple[str, ...]:
     """Return the commands that a model reports on."""
-    if not issubclass(model, Answer):
-        return ()
-    return get_args(model.model_fields["command"].annotation)
+    if issubclass(model, Answer):
+        return get_args(model.model_fields["command"].annotation)
+    if issubclass(model, PlainAnswer):
+        return get_args(next(one.type for one in fields(model) if one.name == "command"))
+    return ()
 
 
 def report_summaries() -> dict[str, str]:

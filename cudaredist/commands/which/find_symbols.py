@@ -267,12 +267,12 @@ def _with_archives(exporters: Sequence[_Exporter], index: Index) -> Iterator[Sym
         labels = {row.label for row in own}
         archive_id = ArchiveId(library.package, library.platform, library.variant)
         for hit in hits:
-            about = {
-                "project": projects.get((hit.channel, hit.redist, hit.last, archive_id)),
-                "since": since(parse_label(hit.first), examined, labels),
-                "until": until(parse_label(hit.last), examined, labels),
-            }
-            yield hit.model_copy(update=about)
+            yield replace(
+                hit,
+                project=projects.get((hit.channel, hit.redist, hit.last, archive_id)),
+                since=since(parse_label(hit.first), examined, labels),
+                until=until(parse_label(hit.last), examined, labels),
+            )
 
 
 def _order(hit: SymbolHit) -> tuple[object, ...]:
