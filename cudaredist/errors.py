@@ -36,7 +36,8 @@ Hints repeat the call of the process, which `hints.py` stores.
 
 import errno
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import PurePath
 from typing import ClassVar, NamedTuple, Self, TypeVar
 
@@ -437,3 +438,13 @@ def error_kinds() -> frozenset[tuple[str, int]]:
 def problems_of(error: CudaRedistError) -> tuple[str, ...]:
     """Return the problems of an invalid file, or any other error's message."""
     return error.lines if isinstance(error, InvalidFileError) else (error.message,)
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Add a file's name to the problems of an `InvalidFileError`."""
+    try:
+        yield
+    except InvalidFileError as error:
+        problems = [Problem(f"{where}: {path}".rstrip(": "), text) for path, text in error.problems]
+        raise InvalidFileError(error.what, problems) from None

@@ -28,6 +28,8 @@ _KINDS = {
     int: "a number",
     float: "a number",
 }
+OWN_FILE_LIMIT = 256 << 20
+"""Maximum size of one of our files in bytes."""
 DEPTH_LIMIT = 64
 """Maximum nesting of objects and lists. Versions of Python have other limits."""
 

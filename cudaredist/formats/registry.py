@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module, resources
 from itertools import islice
@@ -13,7 +11,7 @@ from pydantic import ValidationError
 
 from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.formats.base import OwnModel
-from cudaredist.jsontext import is_plain, join_path, parse_json
+from cudaredist.jsontext import OWN_FILE_LIMIT, is_plain, join_path, parse_json
 from cudaredist.primitives import (
     ARCHIVE_PATH_PATTERN,
     INNER_FOLDER_PATTERN,
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 
 _OwnModel = TypeVar("_OwnModel", bound=OwnModel)
 
-OWN_FILE_LIMIT = 256 << 20
-"""Maximum size of a file in bytes."""
 POLICIES_CACHED = 64
 """Number of policies that stay in memory: those of the data folder and of several overlays."""
 
@@ -199,16 +195,6 @@ def _validated(data: bytes, model: type[_OwnModel], name: str) -> _OwnModel:
         what = f"{name} file"
         problems = schema_problems(parse_own_json(data, what), name)
         raise InvalidFileError(what, problems or validation_problems(error)) from None
-
-
-@contextmanager
-def located(where: str) -> Iterator[None]:
-    """Add a file's name to the problems of an `InvalidFileError`."""
-    try:
-        yield
-    except InvalidFileError as error:
-        problems = [Problem(f"{where}: {path}".rstrip(": "), text) for path, text in error.problems]
-        raise InvalidFileError(error.what, problems) from None
 
 
 def parse_own_json(data: bytes, what: str = "JSON file") -> object:

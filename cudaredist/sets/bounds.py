@@ -1,10 +1,23 @@
 """Ranges of versions in policies."""
 
-from cudaredist.formats.set_policy import Bounds
+from typing import Protocol
+
 from cudaredist.primitives import Version
 
 
-def is_within(version: Version, bounds: Bounds) -> bool:
+class Range(Protocol):
+    """A range of versions: `Bounds` of a policy, or the same from the index."""
+
+    @property
+    def min(self) -> str | None:
+        """The lowest version, None if there is no bound."""
+
+    @property
+    def max(self) -> str | None:
+        """The highest version, None if there is no bound."""
+
+
+def is_within(version: Version, bounds: Range) -> bool:
     """Check if a version is within bounds.
 
     An upper bound of `12.9` includes 12.9.1. Suffixes are ignored.
@@ -16,7 +29,7 @@ def is_within(version: Version, bounds: Bounds) -> bool:
     return filled >= least and version.components[: len(end)] <= end
 
 
-def bounds_text(bounds: Bounds) -> str:
+def bounds_text(bounds: Range) -> str:
     """Describe bounds in words."""
     if bounds.min and bounds.max:
         return bounds.min if bounds.min == bounds.max else f"{bounds.min} to {bounds.max}"

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from cudaredist.formats.names import OutputName
-from cudaredist.formats.output_policy import OutputPolicy
 from cudaredist.primitives import Version
 from cudaredist.sets.bounds import is_within
+from cudaredist.store.indexed_policies import OutputRules
 
 ORDER: tuple[OutputName, ...] = (
     "out",
@@ -51,22 +51,20 @@ def file_outputs(
     version: Version,
     outputs: Collection[OutputName],
     stubs: Iterable[str],
-    policy: OutputPolicy,
+    rules: OutputRules,
 ) -> FileOutputs:
     """Return the outputs of an archive's files for all CUDA releases.
 
     `outputs` are those with files, and `stubs` are the paths of the libraries for linking only.
     """
     dropped = tuple(
-        entry.source
-        for entry in policy.normalise
-        if entry.op == "drop" and entry.package == package and is_within(version, entry.versions)
+        drop.source for drop in rules.drops if drop.package == package and is_within(version, drop)
     )
     declared = [name for name in ORDER if name in outputs or name == "out"]
     has_stubs = not all(is_dropped(path, dropped) for path in stubs)
     if any(is_dropped(path, dropped) for path in STUB_PATHS) and not has_stubs:
         declared = [name for name in declared if name != "stubs"]
-    if package in policy.collapse and len(declared) > 1:
+    if package in rules.collapsed and len(declared) > 1:
         declared = ["out"]
     return FileOutputs(tuple(declared), dropped)
 

@@ -1,17 +1,35 @@
 """Names of libraries: comparison, and owners outside package sets."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
-
-from cudaredist.formats.library_policy import External, LibraryPolicy
+from typing import Protocol, TypeVar
 
 DRIVER_OWNERS = frozenset({"driver", "jetson"})
 """Owners of the libraries of the driver, which only machines with a GPU have."""
 
 
-def find_external(soname: str, policy: LibraryPolicy) -> External | None:
+class _Libraries(Protocol):
+    """Libraries of one owner: an entry of the policy, or the same from the index."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sonames. `*` matches any characters."""
+
+
+_Entry_co = TypeVar("_Entry_co", bound=_Libraries, covariant=True)
+
+
+class _Policy(Protocol[_Entry_co]):
+    """The policy of libraries, or its entries from the index."""
+
+    @property
+    def external(self) -> Sequence[_Entry_co]:
+        """The libraries outside package sets."""
+
+
+def find_external(soname: str, policy: _Policy[_Entry_co]) -> _Entry_co | None:
     """Return policy's entry for an external library, or None."""
     name = key_of(soname)
     return next((entry for entry in policy.external if _is_one_of(name, entry.names)), None)

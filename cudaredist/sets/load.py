@@ -6,7 +6,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
+from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError, located
 from cudaredist.features.legacy import legacy_outputs
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import ExaminedArchive, Features
@@ -14,7 +14,6 @@ from cudaredist.formats.names import OutputName
 from cudaredist.formats.packageset import Input
 from cudaredist.formats.registry import (
     POLICIES_CACHED,
-    located,
     names_schema_version,
     parse_own_json,
     read_own_file,

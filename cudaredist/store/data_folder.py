@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
-from cudaredist.formats.lock import Lock, LockEntry
 from cudaredist.formats.names import Channel
-from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import quoted
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, parse_label
@@ -28,6 +26,9 @@ from cudaredist.store.files import (
     write_output,
 )
 from cudaredist.store.partial_features import describes_fewer, may_be_partial
+
+if TYPE_CHECKING:
+    from cudaredist.formats.lock import Lock, LockEntry
 
 _log = logging.getLogger(__name__)
 _NIXPKGS_FOLDER = ("pkgs", "development", "cuda-modules", "_cuda")
@@ -117,7 +118,7 @@ class ManifestFolder(_LabelFolder):
         path: Path,
         base: "_LabelFolder | None" = None,
         is_of_base: Callable[[Version], bool] = lambda _: False,
-        recorded: Callable[[Version], LockEntry | None] = lambda _: None,
+        recorded: "Callable[[Version], LockEntry | None]" = lambda _: None,
         only: "_LabelFolder | None" = None,
     ) -> None:
         super().__init__(path, base, is_of_base, only)
@@ -303,11 +304,11 @@ class Store:
         entry = self._entry(redist, label)
         return None if entry is None else entry.address
 
-    def _entry(self, redist: str, label: Version) -> LockEntry | None:
+    def _entry(self, redist: str, label: Version) -> "LockEntry | None":
         """Return the lock's entry of a release, None if its layer has none."""
         return self.layer_of(redist, label).recorded(redist).get(str(label))
 
-    def recorded(self, redist: str) -> Mapping[str, LockEntry]:
+    def recorded(self, redist: str) -> "Mapping[str, LockEntry]":
         """Return the lock's entries of a redistributable, empty if the lock is broken.
 
         The commands that write the lock, and `check`, report a broken one.
@@ -318,12 +319,16 @@ class Store:
             return _entries(path, about.st_ino, about.st_mtime_ns, about.st_size).get(redist, {})
         return {}
 
-    def lock(self) -> Lock:
+    def lock(self) -> "Lock":
         """Return the lock, empty if the file is missing.
 
         It has no entries of releases that are left out. Raises `InvalidFileError` if the file is
         broken.
         """
+        # Lookups need no lock, and its model is slow to import.
+        from cudaredist.formats.lock import Lock  # noqa: PLC0415
+        from cudaredist.formats.registry import read_own_file  # noqa: PLC0415
+
         path = self.stored_lock_path
         data = read_file(path)
         if data is None:
@@ -343,7 +348,7 @@ class Store:
         kept = {name: labels for name, labels in lock.redists.items() if name in names}
         return lock.model_copy(update={"redists": kept})
 
-    def update_lock(self, entries: Mapping[str, Mapping[str, LockEntry]]) -> None:
+    def update_lock(self, entries: "Mapping[str, Mapping[str, LockEntry]]") -> None:
         """Add entries to the lock.
 
         Raises `InvalidFileError` if the file is broken.
@@ -355,8 +360,10 @@ class Store:
         if changed:
             self.save_lock({**recorded, **changed})
 
-    def save_lock(self, redists: Mapping[str, Mapping[str, LockEntry]]) -> None:
+    def save_lock(self, redists: "Mapping[str, Mapping[str, LockEntry]]") -> None:
         """Write the lock, and remove that of an earlier version."""
+        from cudaredist.formats.lock import Lock  # noqa: PLC0415 - slow
+
         lock = Lock.model_validate({"schema_version": 1, "redists": redists})
         write_output(self.lock_path, lock.canonical(), self.checkout)
         if self._old_lock_path != self.lock_path:
@@ -477,8 +484,11 @@ class Store:
 
 
 @lru_cache(maxsize=8)
-def _entries(path: Path, *_version: int) -> Mapping[str, Mapping[str, LockEntry]]:
+def _entries(path: Path, *_version: int) -> "Mapping[str, Mapping[str, LockEntry]]":
     """Read a lock once for each version of the file."""
+    from cudaredist.formats.lock import Lock  # noqa: PLC0415 - slow
+    from cudaredist.formats.registry import read_own_file  # noqa: PLC0415 - slow
+
     return read_own_file(require_file(path), Lock).redists
 
 

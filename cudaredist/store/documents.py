@@ -21,6 +21,8 @@ from cudaredist.store.table_folder import TableFolder, is_api_package, is_librar
 
 ADVISORY_TABLES = ("advisories", "policy/advisories")
 """Known vulnerabilities and the decisions about them: the rows of all archives depend on both."""
+STORED_POLICIES = ("libraries", "meta", "outputs")
+"""Policies whose entries lookups need."""
 INDEXED_TABLES = (
     *ADVISORY_TABLES,
     "nvcc_compat",
@@ -28,6 +30,7 @@ INDEXED_TABLES = (
     "policy/drivers",
     "policy/jetpack",
     "policy/licenses",
+    *(f"policy/{name}" for name in STORED_POLICIES),
     "runfiles",
 )
 """The tables of the index by path in the data folder, without suffix."""

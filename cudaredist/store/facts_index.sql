@@ -457,6 +457,15 @@ CREATE TABLE vulnerabilities (
 );
 CREATE INDEX vulnerabilities_of_archive ON vulnerabilities (archive);
 
+-- Policies of package sets whose entries commands look up.
+CREATE TABLE policies (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` replaces `shipped`
+    name TEXT NOT NULL, -- `libraries`, `meta` or `outputs`
+    content TEXT NOT NULL -- as JSON
+);
+CREATE INDEX policies_of_document ON policies (document);
+
 -- The lowest drivers for CUDA releases, as NVIDIA states them.
 CREATE TABLE drivers (
     document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,

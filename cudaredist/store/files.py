@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from cudaredist.errors import STANDARD_INPUT, ReadError, ReadingFrom, WritingTo
 from cudaredist.formats.names import ManifestStatus
-from cudaredist.formats.registry import OWN_FILE_LIMIT
+from cudaredist.jsontext import OWN_FILE_LIMIT
 from cudaredist.locks import one_write
 from cudaredist.primitives import Sha256
 from cudaredist.private import open_file

@@ -18,13 +18,17 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.features import ExaminedArchive, Features, Library, PackageFeatures
 from cudaredist.formats.jetpack import JetPackPolicy
+from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.license_policy import LicensePolicy
+from cudaredist.formats.meta_policy import MetaPolicy
+from cudaredist.formats.output_policy import OutputPolicy
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.symbol_tables import ImportGroup, Symbols
 from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import nix_base32_of, parse_label, sri_of
 from cudaredist.store.examined_archives import examined_archives
+from cudaredist.store.policy_rows import policy_row
 from cudaredist.store.symbol_folder import table_name
 from cudaredist.tables.driver_support import SYSTEMS, stated_drivers
 from cudaredist.tables.symbols.symbol_table import labels_in
@@ -223,6 +227,8 @@ def add_table(database: Connection, document: int, layer: str, table: OwnModel) 
                 "license_texts": _license_text_rows(table),
                 "distributable_names": _distributable_rows(table),
             }
+        case LibraryPolicy() | MetaPolicy() | OutputPolicy():
+            rows_by_table = {"policies": iter([policy_row(table)])}
         case Runfiles():
             rows_by_table = {"runfiles": _runfile_rows(table)}
         case _:

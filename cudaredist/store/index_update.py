@@ -29,6 +29,7 @@ from cudaredist.store.documents import ADVISORY_TABLES, Document, Documents
 from cudaredist.store.files import read_file
 from cudaredist.store.index_rows import add_api, add_release, add_row, add_symbols, add_table
 from cudaredist.store.local_manifests import load_manifest
+from cudaredist.store.policy_rows import STORED_MODELS
 from cudaredist.store.read_data import load_features
 from cudaredist.store.symbol_folder import SymbolFolder
 from cudaredist.store.vulnerability_rows import add_vulnerabilities
@@ -43,6 +44,7 @@ _MODELS: Mapping[str, type[OwnModel]] = {
     "policy/jetpack": JetPackPolicy,
     "policy/licenses": LicensePolicy,
     "runfiles": Runfiles,
+    **{f"policy/{name}": model for name, model in STORED_MODELS.items()},
 }
 """The models of `INDEXED_TABLES`."""
 

@@ -1,7 +1,8 @@
 """Read the known vulnerabilities of a data folder, and the decisions about them."""
 
+from cudaredist.errors import located
 from cudaredist.formats.advisories import Advisories, AdvisoryPolicy, Bulletin, Vulnerability
-from cudaredist.formats.registry import located, read_own_file
+from cudaredist.formats.registry import read_own_file
 from cudaredist.store.data_folder import Store
 from cudaredist.tables.advisories.states import KnownVulnerabilities
 

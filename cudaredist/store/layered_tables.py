@@ -6,9 +6,9 @@ Local entries override shipped entries.
 from collections.abc import Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from cudaredist.errors import IncompleteError
+from cudaredist.errors import IncompleteError, located
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.registry import located, read_own_file
+from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import command_line
 from cudaredist.store.data_folder import Layer, Store
 from cudaredist.store.table_registry import Table, releases_of

@@ -3,8 +3,7 @@
 import shlex
 from collections.abc import Collection
 
-from cudaredist.errors import UsageError
-from cudaredist.formats.registry import located
+from cudaredist.errors import UsageError, located
 from cudaredist.hints import again, command_line, takes
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest

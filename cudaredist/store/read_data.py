@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TypeVar
 
-from cudaredist.errors import InvalidFileError, Problem
+from cudaredist.errors import InvalidFileError, Problem, located
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.features import Features
-from cudaredist.formats.registry import located, names_schema_version, parse_own_json, read_own_file
+from cudaredist.formats.registry import names_schema_version, parse_own_json, read_own_file
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.toolkit_record import RECORD_NAME, ToolkitRecord
 from cudaredist.primitives import Version

@@ -40,6 +40,7 @@ OTHER_TABLES = (
     "jetson_compat",
     "runfiles",
     "vulnerabilities",
+    "policies",
     "license_texts",
     "distributable_names",
     "downloads",

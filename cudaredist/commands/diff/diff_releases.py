@@ -25,7 +25,7 @@ from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.export_changes import add_exports
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.diff.vulnerability_changes import vulnerability_changes
-from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
+from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError, located
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.formats.features import Features
@@ -33,7 +33,6 @@ from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import NamePolicy
 from cudaredist.formats.registry import (
     kind_of_document,
-    located,
     parse_own_json,
     read_own_file,
     schema_version_of,

@@ -13,12 +13,8 @@ from typing import NamedTuple, Self
 from cudaredist.commands.which.report import OutsideProvider, WhichHit, WhichReport
 from cudaredist.commands.which.search import Search
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, UnknownNameError
-from cudaredist.formats.library_policy import LibraryPolicy
-from cudaredist.formats.meta_policy import MetaPolicy
 from cudaredist.formats.names import Distribution, OutputName
-from cudaredist.formats.output_policy import OutputPolicy
 from cudaredist.formats.package_vulnerability import PackageVulnerability
-from cudaredist.formats.registry import read_own_file
 from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, natural_order
@@ -26,8 +22,8 @@ from cudaredist.sets.file_outputs import FileOutputs, file_outputs, is_for_other
 from cudaredist.sets.library_names import find_external
 from cudaredist.similar_names import misspelled_names
 from cudaredist.store.absence import Unexamined, inspect_command
-from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import WITHOUT_FILES, WITHOUT_LIBRARIES, Index, Question
+from cudaredist.store.indexed_policies import library_rules, main_programs, output_rules
 from cudaredist.store.indexed_vulnerabilities import indexed_vulnerabilities
 from cudaredist.tables.symbols.symbol_pattern import glob_of
 from cudaredist.wheel_projects import other_project, package_of_project
@@ -188,7 +184,7 @@ def find_providers(name: str, search: Search) -> WhichReport:
     unknown: list[Unexamined] = []
     if providers or not packages:  # a package is not a file, and the manifests have its answer
         unknown = search.unexamined(condition, providers)
-    outside = None if others else _outside_provider(name, index.store)
+    outside = None if others else _outside_provider(name, index)
     likely = () if hits or outside is not None else _likely_packages(name, index)
     code = EXIT_OK
     if not hits and outside is None:
@@ -254,7 +250,7 @@ def _extended(name: str) -> bool:
 
 def _hits(search: Search, name: str) -> Iterator[WhichHit]:
     """Yield the matching files, with the output of each in package sets."""
-    policy = read_own_file(search.index.store.read_policy("outputs"), OutputPolicy)
+    rules = output_rules(search.index)
     matches = _matching_files(search.index, name)
     facts = _Facts.of(search.index, matches)
     distributions = _distributions(search.index, matches)
@@ -263,7 +259,7 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
     def outputs_of(row: int, package: str, version: Version) -> FileOutputs:
         # Releases share archives: each is split once.
         return file_outputs(
-            package, version, facts.outputs.get(row, ()), facts.stubs.get(row, ()), policy
+            package, version, facts.outputs.get(row, ()), facts.stubs.get(row, ()), rules
         )
 
     examined_rows = search.archives(_SOME.format("contents"), matches)
@@ -331,10 +327,9 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(f"(?s:{start})?{translate(name)}")
 
 
-def _outside_provider(name: str, store: Store) -> OutsideProvider | None:
+def _outside_provider(name: str, index: Index) -> OutsideProvider | None:
     """Return the policy's provider of a library outside all redistributables."""
-    policy = read_own_file(store.read_policy("libraries"), LibraryPolicy)
-    entry = find_external(posixpath.basename(name), policy)
+    entry = find_external(posixpath.basename(name), library_rules(index))
     if entry is None:
         return None
     return OutsideProvider(
@@ -348,9 +343,8 @@ def _outside_provider(name: str, store: Store) -> OutsideProvider | None:
 def _likely_packages(name: str, index: Index) -> tuple[str, ...]:
     """Return the packages whose main program has a name, or whose product has such a library."""
     file = posixpath.basename(name)
-    meta = read_own_file(index.store.read_policy("meta"), MetaPolicy)
     program = file.removesuffix(".exe")
-    packages = {package for package, of in meta.packages.items() if of.main_program == program}
+    packages = {package for package, own in main_programs(index).items() if own == program}
     if (project := other_project(file)) is not None:
         packages.add(package_of_project(project))
     archives = index.archives(index.redists(), _SOME.format("package"), packages)

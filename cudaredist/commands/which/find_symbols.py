@@ -20,13 +20,11 @@ from cudaredist.errors import (
     IncompleteError,
     UnknownNameError,
 )
-from cudaredist.formats.library_policy import LibraryPolicy
-from cudaredist.formats.registry import read_own_file
 from cudaredist.hints import command_line
 from cudaredist.primitives import ArchiveId, Version, parse_label
 from cudaredist.store.absence import Unexamined, inspect_command, since, until
-from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import WITHOUT_SYMBOLS, Index, IndexedArchive, Question
+from cudaredist.store.indexed_policies import library_rules
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
@@ -83,7 +81,7 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         examined=tuple(exporter.library for exporter in exporters),
         declaration=_declaration(pattern.text, index) if hits else None,
         unknown=sum(release.archives for release in unknown),
-        outside=None if hits else _outside_provider(pattern.text, store),
+        outside=None if hits else _outside_provider(pattern.text, index),
         suggestions=() if hits else index.similar_symbols(pattern.text),
         hint=_examine_command(unknown, search),
         exit_code=EXIT_OK if hits else code,
@@ -112,10 +110,9 @@ def _declaration(symbol: str, index: Index) -> str | None:
     return None if newest is None else newest.signature
 
 
-def _outside_provider(name: str, store: Store) -> OutsideProvider | None:
+def _outside_provider(name: str, index: Index) -> OutsideProvider | None:
     """Return the library outside all redistributables whose symbols have such names."""
-    policy = read_own_file(store.read_policy("libraries"), LibraryPolicy)
-    for entry in policy.external:
+    for entry in library_rules(index).external:
         if any(fnmatchcase(name, f"{beginning}*") for beginning in entry.symbols):
             return OutsideProvider(
                 owner=entry.owner,
