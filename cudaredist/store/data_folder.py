@@ -4,7 +4,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
@@ -497,6 +497,7 @@ def layer_of(root: Path) -> Layer:
     return "shipped" if root == shipped_data() else "local"
 
 
+@cache
 def shipped_data() -> Path:
     """Return the shipped data folder, or the checkout's."""
     package = Path(str(resources.files("cudaredist")))

@@ -3,13 +3,14 @@
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from cudaredist.cli.text import columns, markdown_table
 from cudaredist.formats.names import ManifestStatus
-from cudaredist.formats.report import Report
+from cudaredist.formats.plain_report import PlainReport
 from cudaredist.words import printable
 
 Cell: TypeAlias = str | int | float | None
@@ -21,27 +22,31 @@ _LIMITS: dict[Limit, str] = {
 }
 
 
-class QueryReport(Report):
+@dataclass(frozen=True, kw_only=True)
+class QueryReport(PlainReport):
     """The result of query."""
 
     command: Literal["query"] = "query"
     columns: tuple[str, ...] = ()
-    rows: tuple[tuple[Cell, ...], ...] = Field(
-        default=(), description="Bytes are hexadecimal, and infinity is a text"
-    )
-    limit: Limit | None = Field(
-        default=None, description="The limit that ended the query. Null: the rows are complete"
-    )
-    unreadable: tuple[str, ...] = Field(
-        default=(), description="Errors of broken files, whose facts are missing"
-    )
-    output: str | None = Field(
-        default=None, description="The file with the database, or with the text of the template"
-    )
-    size: int | None = Field(default=None, description="Bytes of this file")
-    status: ManifestStatus | None = Field(
-        default=None, description="The outcome for the file of a template"
-    )
+    rows: Annotated[
+        tuple[tuple[Cell, ...], ...],
+        Field(description="Bytes are hexadecimal, and infinity is a text"),
+    ] = ()
+    limit: Annotated[
+        Limit | None,
+        Field(description="The limit that ended the query. Null: the rows are complete"),
+    ] = None
+    unreadable: Annotated[
+        tuple[str, ...], Field(description="Errors of broken files, whose facts are missing")
+    ] = ()
+    output: Annotated[
+        str | None,
+        Field(description="The file with the database, or with the text of the template"),
+    ] = None
+    size: Annotated[int | None, Field(description="Bytes of this file")] = None
+    status: Annotated[
+        ManifestStatus | None, Field(description="The outcome for the file of a template")
+    ] = None
 
     def warnings(self) -> Iterator[str]:
         """Yield the reasons for missing rows."""

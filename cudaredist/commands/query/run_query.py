@@ -6,7 +6,9 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cudaredist.commands.query.report import Cell, Limit, QueryReport
 from cudaredist.errors import (
@@ -138,15 +140,19 @@ def written_report(
     """Return the report of a query whose rows a template wrote to a file."""
     is_stale = EXIT_FINDINGS if status == "would-write" else EXIT_OK
     code = worst_exit_code((report.exit_code, is_stale))
-    about = {"output": str(output), "size": size, "status": status, "exit_code": code}
-    return report.model_copy(update={"columns": (), "rows": (), **about})
+    written = replace(report, output=str(output), size=size, status=status, exit_code=code)
+    return replace(written, columns=(), rows=())
 
 
-def _report(index: Index, limit: Limit | None = None, **fields: object) -> QueryReport:
+def _report(
+    index: Index,
+    limit: Limit | None = None,
+    **fields: Any,  # noqa: ANN401 - the fields of the report
+) -> QueryReport:
     broken = tuple(document.error for document in index.unreadable())
     codes = (EXIT_INCOMPLETE if limit else EXIT_OK, EXIT_CONTENT if broken else EXIT_OK)
-    values = {"limit": limit, "unreadable": broken, "exit_code": worst_exit_code(codes)}
-    return QueryReport.model_validate(fields | values)
+    code = worst_exit_code(codes)
+    return QueryReport(limit=limit, unreadable=broken, exit_code=code, **fields)
 
 
 def _execute(
