@@ -457,12 +457,13 @@ CREATE TABLE vulnerabilities (
 );
 CREATE INDEX vulnerabilities_of_archive ON vulnerabilities (archive);
 
--- Policies of package sets whose entries commands look up.
+-- Entries of policies of package sets, as far as commands look them up.
 CREATE TABLE policies (
     document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
-    layer TEXT NOT NULL, -- `local` or `shipped`. `local` replaces `shipped`
-    name TEXT NOT NULL, -- `libraries`, `meta` or `outputs`
-    content TEXT NOT NULL -- as JSON
+    layer TEXT NOT NULL, -- `local` or `shipped`. `local` replaces all of `shipped`
+    part TEXT NOT NULL, -- `external`, `packages`, `normalise` or `collapse` in the file
+    name TEXT NOT NULL, -- of the entry, such as the package. Empty: the part is a list
+    entry TEXT NOT NULL -- as JSON
 );
 CREATE INDEX policies_of_document ON policies (document);
 

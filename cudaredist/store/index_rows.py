@@ -28,7 +28,7 @@ from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import nix_base32_of, parse_label, sri_of
 from cudaredist.store.examined_archives import examined_archives
-from cudaredist.store.policy_rows import policy_row
+from cudaredist.store.policy_rows import policy_rows
 from cudaredist.store.symbol_folder import table_name
 from cudaredist.tables.driver_support import SYSTEMS, stated_drivers
 from cudaredist.tables.symbols.symbol_table import labels_in
@@ -228,7 +228,7 @@ def add_table(database: Connection, document: int, layer: str, table: OwnModel) 
                 "distributable_names": _distributable_rows(table),
             }
         case LibraryPolicy() | MetaPolicy() | OutputPolicy():
-            rows_by_table = {"policies": iter([policy_row(table)])}
+            rows_by_table = {"policies": policy_rows(table)}
         case Runfiles():
             rows_by_table = {"runfiles": _runfile_rows(table)}
         case _:

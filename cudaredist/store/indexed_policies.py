@@ -1,7 +1,7 @@
 """Entries of policies by the index, for lookups. They need no models."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -45,16 +45,32 @@ class OutputRules(NamedTuple):
     """Packages with all files in one output."""
 
 
-class _Policy(NamedTuple):
-    content: str
+class _Layer(NamedTuple):
+    layer: str | None
 
 
-_POLICY = Question(_Policy, "SELECT content FROM policies WHERE name = ? ORDER BY layer LIMIT 1")
+_LAYER = Question(_Layer, "SELECT min(layer) AS layer FROM documents WHERE name = ?")
+
+
+class _Entry(NamedTuple):
+    part: str
+    name: str
+    entry: str
+    """As JSON."""
+
+
+_ENTRIES = Question(
+    _Entry,
+    """
+    SELECT part, policies.name, entry
+    FROM policies JOIN documents ON documents.id = document
+    WHERE documents.name = ? AND documents.layer = ?
+    ORDER BY policies.rowid""",
+)
 
 
 def library_rules(index: Index) -> LibraryRules:
     """Return the libraries outside package sets. Raises `InvalidFileError`."""
-    entries = _read(index, "libraries")["external"]
     return LibraryRules(
         tuple(
             ExternalLibraries(
@@ -65,15 +81,14 @@ def library_rules(index: Index) -> LibraryRules:
                 symbols=tuple(entry.get("symbols", ())),
                 reason=entry["reason"],
             )
-            for entry in entries
+            for _, _, entry in _entries(index, "libraries")
         )
     )
 
 
 def output_rules(index: Index) -> OutputRules:
     """Return the dropped files and the packages with one output. Raises `InvalidFileError`."""
-    policy = _read(index, "outputs")
-    drops = (entry for entry in policy["normalise"] if entry["op"] == "drop")
+    entries = [*_entries(index, "outputs")]
     return OutputRules(
         drops=tuple(
             DroppedFiles(
@@ -82,30 +97,35 @@ def output_rules(index: Index) -> OutputRules:
                 max=entry["versions"].get("max"),
                 source=entry["from"],
             )
-            for entry in drops
+            for part, _, entry in entries
+            if part == "normalise" and entry["op"] == "drop"
         ),
-        collapsed=frozenset(policy["collapse"]),
+        collapsed=frozenset(name for part, name, _ in entries if part == "collapse"),
     )
 
 
 def main_programs(index: Index) -> dict[str, str]:
     """Return the main program of packages. Raises `InvalidFileError`."""
-    packages = _read(index, "meta")["packages"].items()
-    return {name: one["main_program"] for name, one in packages if "main_program" in one}
+    return {
+        name: entry["main_program"]
+        for _, name, entry in _entries(index, "meta")
+        if "main_program" in entry
+    }
 
 
-def _read(index: Index, name: str) -> Mapping[str, Any]:
-    """Return a policy as JSON: from the index, else from its file.
+def _entries(index: Index, name: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield the part, the name and the content of a policy's entries.
 
-    The index has no broken policy, and not the shipped one if the call is without shipped data.
+    They are from the index. It has no broken policy, whose error is raised, and not the shipped one
+    if the call is without shipped data.
     """
-    is_broken = any(document.name == f"policy/{name}" for document in index.unreadable())
-    rows = [] if is_broken else index.ask(_POLICY, name)
-    if rows:
-        content: Mapping[str, Any] = json.loads(rows[0].content)
-        return content
-    # Most lookups import no models.
-    document: Mapping[str, Any] = import_module("cudaredist.store.policy_rows").read_policy(
-        index.store, name
-    )
-    return document
+    path = f"policy/{name}"
+    is_broken = any(document.name == path for document in index.unreadable())
+    ((layer,),) = index.ask(_LAYER, path)
+    if is_broken or layer is None:
+        # Most lookups import no models.
+        rows = import_module("cudaredist.store.policy_rows").read_policy_rows(index.store, name)
+    else:
+        rows = index.ask(_ENTRIES, path, layer)
+    for part, entry_name, text in rows:
+        yield part, entry_name, json.loads(text)

@@ -1,9 +1,9 @@
-"""Rows of the index: policies whose entries lookups need."""
+"""Rows of the index: the entries of policies that lookups need."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.meta_policy import MetaPolicy
 from cudaredist.formats.output_policy import OutputPolicy
@@ -17,19 +17,18 @@ STORED_MODELS: Mapping[str, type[SetPolicy]] = {
     "outputs": OutputPolicy,
 }
 """The models of `STORED_POLICIES`."""
+_PARTS = ("external", "packages", "normalise", "collapse")
 
 
-def policy_row(policy: SetPolicy) -> tuple[str, str]:
-    """Return the name and the content of a policy."""
-    name = next(name for name, model in STORED_MODELS.items() if isinstance(policy, model))
-    return name, json.dumps(_content(policy))
+def policy_rows(policy: SetPolicy) -> Iterator[tuple[str, str, str]]:
+    """Yield the part, the name and the content of each entry."""
+    for part in _PARTS:
+        entries: Mapping[str, OwnModel] | Sequence[OwnModel] = getattr(policy, part, ())
+        named = entries.items() if isinstance(entries, Mapping) else (("", one) for one in entries)
+        for name, entry in named:
+            yield part, name, json.dumps(entry.model_dump(mode="json", by_alias=True))
 
 
-def read_policy(store: Store, name: str) -> Mapping[str, Any]:
-    """Return the content of a policy of a data folder. Raises `InvalidFileError`."""
-    return _content(read_own_file(store.read_policy(name), STORED_MODELS[name]))
-
-
-def _content(policy: SetPolicy) -> Mapping[str, Any]:
-    content: Mapping[str, Any] = policy.model_dump(mode="json", by_alias=True)
-    return content
+def read_policy_rows(store: Store, name: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of a policy of a data folder. Raises `InvalidFileError`."""
+    return policy_rows(read_own_file(store.read_policy(name), STORED_MODELS[name]))
