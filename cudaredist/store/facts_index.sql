@@ -1,4 +1,4 @@
--- Version 10. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 11. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query.md show the comments.
 
 PRAGMA application_id = 1129661522;
