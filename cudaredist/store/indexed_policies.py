@@ -46,10 +46,10 @@ class OutputRules(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    layer: str | None
+    layer: str
 
 
-_LAYER = Question(_Layer, "SELECT min(layer) AS layer FROM documents WHERE name = ?")
+_LAYER = Question(_Layer, "SELECT layer FROM documents WHERE name = ? ORDER BY layer LIMIT 1")
 
 
 class _Entry(NamedTuple):
@@ -121,11 +121,11 @@ def _entries(index: Index, name: str) -> Iterator[tuple[str, str, Mapping[str, A
     """
     path = f"policy/{name}"
     is_broken = any(document.name == path for document in index.unreadable())
-    ((layer,),) = index.ask(_LAYER, path)
-    if is_broken or layer is None:
+    layers = index.ask(_LAYER, path)
+    if is_broken or not layers:
         # Most lookups import no models.
         rows = import_module("cudaredist.store.policy_rows").read_policy_rows(index.store, name)
     else:
-        rows = index.ask(_ENTRIES, path, layer)
+        rows = index.ask(_ENTRIES, path, layers[0].layer)
     for part, entry_name, text in rows:
         yield part, entry_name, json.loads(text)
