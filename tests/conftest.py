@@ -25,6 +25,7 @@ from support.patching import Patch, patching
 from support.releases import publish, release
 from support.running import assert_report_fits, invoke
 from support.server import FaultServer
+from support.shared_api import sharing_api
 from support.shared_index import share_index
 from support.templates import CompiledEnvironment
 from support.toolkits import MadeSet, Materialize, put_packages
@@ -112,6 +113,16 @@ def _headers_and_templates_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cudaredist.commands.update.table_run.read_header", read_once)
         patch.setattr("cudaredist.commands.site.render_site.Environment", CompiledEnvironment)
+        yield
+
+
+@pytest.fixture(scope="module")
+def shared_api() -> Iterator[None]:
+    """Read the API of the shipped data once for a module.
+
+    This takes most of the time of a call, as does finding the names that differ in a release.
+    """
+    with sharing_api():
         yield
 
 

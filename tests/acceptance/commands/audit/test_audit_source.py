@@ -1,18 +1,11 @@
 """Tests of `audit --source`: names of CUDA's API in source code, by release."""
 
 import json
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 from conftest import Run
 from support.running import expect_error, expect_output
-
-from cudaredist.source_code.api import Api, read_api
-from cudaredist.source_code.judge_use import Judge
-from cudaredist.store.data_folder import shipped_data
-from cudaredist.store.facts_index import Index
 
 Finding = tuple[int, str, str, str]
 """The line, certainty, change and name."""
@@ -20,24 +13,7 @@ Finding = tuple[int, str, str, str]
 _PROPERTIES = "cudaDeviceProp prop; cudaGetDeviceProperties(&prop, 0);\n"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _api_is_read_once() -> Iterator[None]:
-    """Share the API of the shipped data, and the names that differ in a release.
-
-    They take most of the time of a call.
-    """
-    apis: dict[str, Api] = {}
-
-    def shared_api(index: Index, redist: str) -> Api:
-        assert index.store.root == shipped_data()
-        if redist not in apis:
-            apis[redist] = read_api(index, redist)
-        return apis[redist]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cudaredist.source_code.audit_source.read_api", shared_api)
-        patch.setattr("cudaredist.source_code.audit_source.Judge", cache(Judge))
-        yield
+pytestmark = pytest.mark.usefixtures("shared_api")
 
 
 def _findings(run: Run, *arguments: str) -> list[Finding]:

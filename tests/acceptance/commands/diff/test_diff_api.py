@@ -6,6 +6,8 @@ import pytest
 from conftest import Run
 from support.running import expect_error, expect_output
 
+pytestmark = pytest.mark.usefixtures("shared_api")
+
 
 def test_changes_have_both_declarations(run: Run) -> None:
     report = json.loads(run("diff", "--api", "cuda@12.9.1", "13.0.0", "--json").stdout)
