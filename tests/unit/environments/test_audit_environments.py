@@ -464,7 +464,7 @@ def test_driver_and_libraries_of_others_are_not_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("conda-meta/history", "conda install 'libcublas>=12.4.1.7'"),
+        ("conda-meta/history", "conda install --prefix {folder} 'libcublas>=12.4.1.7'"),
         (".cudaredist.json", None),
     ],
 )
@@ -473,7 +473,8 @@ def test_fix_is_no_wheel_if_pip_does_not_install_the_libraries(
 ) -> None:
     put(tmp_path, {name: b"", "a.so": user(CUBLAS)})
     (finding,) = findings(tmp_path)
-    assert (finding.kind, finding.hint) == ("missing-library", hint)
+    expected = hint and hint.format(folder=tmp_path)
+    assert (finding.kind, finding.hint) == ("missing-library", expected)
 
 
 @pytest.mark.parametrize(
