@@ -47,20 +47,20 @@ class Checkout:
     ours: OurTables
     lines: frozenset[str]
     """The CUDA minor releases of the package sets."""
-    only: str | None = None
-    """The part to update: a table, a package set or a redistributable."""
+    only: frozenset[str] = frozenset()
+    """The parts to update: tables, package sets and redistributables. Empty: all."""
     allow_downgrade: bool = False
 
     @property
     def parts(self) -> frozenset[TableName]:
         """The tables to update."""
-        if self.only is None:
+        if not self.only:
             return frozenset(TABLES)
-        for table in TABLES:
-            if table == self.only:
-                return frozenset({table})
-        # The name of a package set or redistributable selects its releases.
-        return frozenset({"releases"})
+        parts: set[TableName] = {table for table in TABLES if table in self.only}
+        if self.only - parts:
+            # The name of a package set or redistributable selects its releases.
+            parts.add("releases")
+        return frozenset(parts)
 
     @cached_property
     def fresh_files(self) -> Files:
@@ -152,13 +152,13 @@ class Checkout:
         records = records or Records()
         target = Target({})
         if "releases" in self.parts:
-            is_redist = self.only in IN_NIXPKGS
+            names = frozenset[str]() if "releases" in self.only else self.only - set(TABLES)
             target = target_versions(
                 self.ours.sets,
                 self.ours.others,
                 theirs.releases,
-                only=None if self.only in TABLES or is_redist else self.only,
-                only_redist=self.only if is_redist else None,
+                only_sets=names - IN_NIXPKGS,
+                only_redists=names & IN_NIXPKGS,
                 allow_downgrade=self.allow_downgrade,
                 records=records,
             )

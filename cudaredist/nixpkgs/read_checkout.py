@@ -1,6 +1,6 @@
 """Read the package sets and tables for an update of nixpkgs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +32,10 @@ from cudaredist.store.local_manifests import require_manifests
 from cudaredist.store.locate import store_to_read
 from cudaredist.store.read_data import RUNFILES, read_runfiles
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_gpu_policy, read_nvcc_policy
+from cudaredist.words import listed
+
+_OTHER_TABLES = frozenset({"compilers", "capabilities"})
+"""The tables without releases."""
 
 
 class _SelectedSets(NamedTuple):
@@ -50,7 +54,7 @@ def read_checkout(
     data_dir: Path | None,
     use_shipped: bool,
     pins: Sequence[str],
-    only: str | None,
+    only: frozenset[str],
     allow_downgrade: bool,
 ) -> tuple[Checkout, list[str]]:
     """Return the checkout with our tables and package sets, and warnings.
@@ -65,11 +69,13 @@ def read_checkout(
         selected = _built_sets(path)
     else:
         require_manifests(store, [CUDA])
-        selected = _local_sets(data(), _pins(pins))
+        labels = _pins(pins)
+        selected = _local_sets(data(), labels)
+        selected = selected._replace(warnings=_unwritten_pins(labels, only))
     warnings = [*selected.warnings]
     others: Sequence[SetReleases] = ()
     releases: list[Release] = []
-    if only not in {"compilers", "capabilities"}:
+    if not only or only - _OTHER_TABLES:
         _check_only(only, selected.sets)
         try:
             if selected.sets and store.redists():
@@ -101,12 +107,13 @@ def _local_sets(data: SetData, pins: Mapping[str, str]) -> _SelectedSets:
     return _SelectedSets(sets, frozenset(package_set.line for package_set in sets))
 
 
-def _check_only(only: str | None, sets: Iterable[SetReleases]) -> None:
+def _check_only(only: Iterable[str], sets: Iterable[SetReleases]) -> None:
     """Raise `UnknownNameError` if a name is not a table, a package set or a redistributable."""
     names = {package_set.attribute for package_set in sets}
     known = [*TABLES, *sorted(names), *sorted(IN_NIXPKGS)]
-    if only is not None and only not in known:
-        raise UnknownNameError("table, package set or redistributable", only, known)
+    for name in sorted(only):
+        if name not in known:
+            raise UnknownNameError("table, package set or redistributable", name, known)
 
 
 def _pins(texts: Iterable[str]) -> dict[str, str]:
@@ -117,8 +124,29 @@ def _pins(texts: Iterable[str]) -> dict[str, str]:
         if not (name and equals and label):
             hint = f"run `{again('--redist cudnn=9.10', without=['--redist'])}`"
             raise UsageError(f"--redist {text}: expected NAME=LABEL", hint=hint)
+        if name == CUDA:
+            build = command_line("build", cuda=label, output="set.json")
+            hint = f"run `{build}`, and add set.json in place of --redist"
+            raise UsageError("--redist cannot pin cuda", hint=hint)
         pins[name] = label
     return pins
+
+
+def _unwritten_pins(pins: Mapping[str, str], only: frozenset[str]) -> list[str]:
+    """Return warnings about pinned releases whose rows are not updated."""
+    updated: Collection[str] = IN_NIXPKGS
+    if only and only <= _OTHER_TABLES:
+        updated = ()
+    elif only & IN_NIXPKGS and "releases" not in only:
+        updated = only & IN_NIXPKGS
+    warnings = []
+    for redist, label in sorted(pins.items()):
+        if redist not in IN_NIXPKGS:
+            warnings.append(f"{redist} {label} is not written: nixpkgs builds {redist} from source")
+        elif redist not in updated:
+            reason = f"--only {listed(sorted(only))} leaves it out"
+            warnings.append(f"{redist} {label} is not written: {reason}")
+    return warnings
 
 
 def _warnings(package_sets: Sequence[PackageSet], sets: Sequence[SetReleases]) -> list[str]:

@@ -1,6 +1,6 @@
 """The releases that nixpkgs' table gets."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -90,16 +90,16 @@ def target_versions(
     others: Sequence[SetReleases],
     theirs: EvaluatedReleases,
     *,
-    only: str | None = None,
-    only_redist: str | None = None,
+    only_sets: Collection[str] = (),
+    only_redists: Collection[str] = (),
     allow_downgrade: bool = False,
     records: Records | None = None,
 ) -> Target:
     """Return the labels of nixpkgs' table after the update.
 
     `others` are the sets that are built for machines without one. A new set starts with the labels
-    of the set before it. `only` selects a set, and `only_redist` the rows of a redistributable in
-    nixpkgs' sets. `records` are the decisions in nixpkgs' table to keep a value.
+    of the set before it. `only_sets` selects sets, and `only_redists` the rows of redistributables
+    in nixpkgs' sets. `records` are the decisions in nixpkgs' table to keep a value.
     """
     records = records or Records()
     known = labels_by_set(theirs)
@@ -108,13 +108,13 @@ def target_versions(
         attribute: rows if known.get(attribute, {}).keys() != {CUDA} else {CUDA: rows[CUDA]}
         for attribute, rows in set_versions(sets).items()
     }
-    if only_redist is not None:
-        known = _rows_of(only_redist, known)
-        ours = _rows_of(only_redist, selected)
+    if only_redists:
+        known = _rows_of(only_redists, known)
+        ours = _rows_of(only_redists, selected)
         selected = {name: rows for name, rows in ours.items() if name in known or not known}
     current: dict[str, SetLabels] = {**known}
     updates: list[SetUpdate] = []
-    for attribute in _attributes_to_update(selected, known, only):
+    for attribute in _attributes_to_update(selected, known, only_sets):
         is_new = attribute not in known
         before = model_of(attribute, current) if is_new else attribute
         update = SetUpdate(
@@ -140,21 +140,21 @@ def target_versions(
     )
 
 
-def _rows_of(redist: str, versions: Versions) -> dict[str, SetLabels]:
-    """Return the rows of a redistributable by package set."""
+def _rows_of(names: Container[str], versions: Versions) -> dict[str, SetLabels]:
+    """Return the rows of redistributables by package set."""
     return {
-        attribute: {redist: redists[redist]} if redist in redists else {}
+        attribute: {redist: labels for redist, labels in redists.items() if redist in names}
         for attribute, redists in versions.items()
     }
 
 
 def _attributes_to_update(
-    selected: Iterable[str], known: Mapping[str, object], only: str | None
+    selected: Iterable[str], known: Mapping[str, object], only_sets: Collection[str]
 ) -> Iterator[str]:
-    """Yield the selected set, or all that are not older than nixpkgs' oldest set."""
+    """Yield the given sets, or all that are not older than nixpkgs' oldest set."""
     oldest = min(map(natural_order, known), default=natural_order(""))
     for attribute in selected:
-        if attribute == only or (only is None and natural_order(attribute) >= oldest):
+        if attribute in only_sets or (not only_sets and natural_order(attribute) >= oldest):
             yield attribute
 
 

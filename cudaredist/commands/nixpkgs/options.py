@@ -16,8 +16,9 @@ from cudaredist.cli.options import (
 class TableOptions(Options):
     """Options of every call that reads or changes the tables of nixpkgs."""
 
-    only: str | None = select_option(
-        "Table, package set or redistributable. Default: all.", metavar="TABLE|SET|NAME"
+    only: list[str] | None = select_option(
+        "Table, set or redistributable. Repeatable. Default: all.",
+        metavar="TABLE|SET|NAME",
     )
     redist: list[str] | None = pin_option(
         "Release to select without SET. Repeatable. Default: newest."

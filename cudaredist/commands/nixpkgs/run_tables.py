@@ -93,7 +93,7 @@ def _read_checkout(
         data_dir=options.data_dir,
         use_shipped=options.shipped_data,
         pins=options.redist or (),
-        only=options.only,
+        only=frozenset(options.only or ()),
         allow_downgrade=options.replace,
     )
     for text in warnings:

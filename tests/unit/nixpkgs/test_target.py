@@ -113,7 +113,7 @@ def test_old_set_is_added_only_by_name() -> None:
     theirs = table(cudnn="9.1.0")
     assert target_versions(sets, [], theirs).versions.keys() == {SET}
     for name in (SET, "cudaPackages_12_0"):
-        assert target_versions(sets, [], theirs, only=name).versions.keys() == {name}
+        assert target_versions(sets, [], theirs, only_sets=[name]).versions.keys() == {name}
 
 
 @pytest.mark.parametrize(

@@ -256,3 +256,37 @@ def test_only_compilers_adds_no_row_of_set_that_checkout_lacks(run: Run, checkou
     # The set is older than the oldest row, but needs one.
     assert '"12.9" = {' in text
     assert '"13.4" = {' not in text
+
+
+@needs_nix
+def test_only_set_and_redist_updates_the_row_of_the_set(run: Run, checkout: Path) -> None:
+    options = ("--only", "cudaPackages_12_9", "--only", "nvtiff")
+    expect_output(run("nixpkgs", checkout, *options), 0)
+    text = Path(checkout, VERSIONS_PATH).read_text()
+    assert text == SETS.replace('nvtiff = "0.5.0"', 'nvtiff = "0.5.1"', 1)
+
+
+@needs_nix
+@pytest.mark.parametrize(
+    ("only", "warning"),
+    [
+        (("nvtiff",), "cudnn 9.27.0 is not written: --only nvtiff leaves it out"),
+        (("compilers",), "cudnn 9.27.0 is not written: --only compilers leaves it out"),
+        (("nvtiff", "cudnn"), None),
+        (("cudaPackages_12_9",), None),
+        (("releases", "nvtiff"), None),
+    ],
+)
+def test_pin_of_rows_that_are_left_out_is_a_warning(
+    run: Run, checkout: Path, only: Sequence[str], warning: str | None
+) -> None:
+    options = [word for name in only for word in ("--only", name)]
+    result = run("nixpkgs", checkout, *options, "--redist", "cudnn=9.27.0", "--check")
+    lines = [line for line in result.stderr.splitlines() if "is not written" in line]
+    assert lines == ([] if warning is None else [f"warning: {warning}"])
+
+
+def test_pin_of_cuda_is_refused(run: Run, checkout: Path) -> None:
+    error = expect_error(run("nixpkgs", checkout, "--redist", "cuda=12.9.1"), 2)
+    assert "--redist cannot pin cuda" in error.stderr
+    assert "cudaredist build --cuda 12.9.1 --output set.json" in error.stderr
