@@ -22,6 +22,7 @@ let
     pathExists
     readDir
     readFile
+    sort
     split
     stringLength
     substring
@@ -55,6 +56,8 @@ let
           name: if condition name values.${name} then [ { inherit name; value = values.${name}; } ] else [ ]
         ) (attrNames values)
       );
+    intersectLists = values: filter (value: ownLib.elem value values);
+    subtractLists = values: filter (value: !ownLib.elem value values);
     recurseIntoAttrs = values: values;
     attrsets = ownLib;
     lists = ownLib;
@@ -145,9 +148,12 @@ let
       _cuda = {
         inherit manifests;
         lib.selectManifests = selected: selected;
-        db.cudaCapabilityToInfo =
-          (if isAttrs capabilities then capabilities else { })
-          // listToAttrs (map (name: { inherit name; value.isJetson = true; }) cudaCapabilities);
+        db = rec {
+          cudaCapabilityToInfo =
+            (if isAttrs capabilities then capabilities else { })
+            // listToAttrs (map (name: { inherit name; value.isJetson = true; }) cudaCapabilities);
+          allSortedCudaCapabilities = sort (a: b: compareVersions a b < 0) (attrNames cudaCapabilityToInfo);
+        };
       };
       arguments = {
         inherit

@@ -136,9 +136,14 @@ def newest_labels(versions: Versions) -> dict[str, str]:
     return newest
 
 
+def versioned_sets(names: Iterable[str]) -> list[str]:
+    """Return the names with a CUDA release, such as `cudaPackages_13_0`, sorted."""
+    return sorted((name for name in names if name.count("_") > 1), key=natural_order)
+
+
 def model_of(attribute: str, known: Iterable[str]) -> str:
     """Return the set before an attribute, else the first set, else an empty text."""
-    names = sorted((name for name in known if name.count("_") > 1), key=natural_order)
+    names = versioned_sets(known)
     older = [name for name in names if natural_order(name) < natural_order(attribute)]
     return older[-1] if older else next(iter(names), "")
 

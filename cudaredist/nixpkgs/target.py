@@ -24,6 +24,7 @@ from cudaredist.nixpkgs.releases import (
     newest_labels,
     rejection,
     set_versions,
+    versioned_sets,
 )
 from cudaredist.primitives import natural_order
 from cudaredist.redists import CUDA
@@ -151,8 +152,11 @@ def _rows_of(names: Container[str], versions: Versions) -> dict[str, SetLabels]:
 def _attributes_to_update(
     selected: Iterable[str], known: Mapping[str, object], only_sets: Collection[str]
 ) -> Iterator[str]:
-    """Yield the given sets, or all that are not older than nixpkgs' oldest set."""
-    oldest = min(map(natural_order, known), default=natural_order(""))
+    """Yield the given sets, or all that are not older than nixpkgs' oldest set.
+
+    Sets without a CUDA release in their names, such as `cudaPackagesOld`, do not count.
+    """
+    oldest = min(map(natural_order, versioned_sets(known)), default=natural_order(""))
     for attribute in selected:
         if attribute in only_sets or (not only_sets and natural_order(attribute) >= oldest):
             yield attribute

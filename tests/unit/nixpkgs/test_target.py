@@ -108,6 +108,14 @@ def test_new_set_starts_with_labels_of_set_before_it() -> None:
     assert {cell.redist for cell in target.changed} == {"cudnn", "cutensor"}
 
 
+def test_set_without_a_release_in_its_name_is_not_the_oldest() -> None:
+    sets = [releases(X86, name="cudaPackages_12_0", cudnn="9.2.0"), releases(X86, cudnn="9.2.0")]
+    theirs = table(cudnn="9.1.0")
+    for machine_sets in theirs.values():
+        machine_sets["cudaPackagesOld"] = {"cudnn": "9.0.0"}
+    assert target_versions(sets, [], theirs).versions.keys() == {SET}
+
+
 def test_old_set_is_added_only_by_name() -> None:
     sets = [releases(X86, name="cudaPackages_12_0", cudnn="9.2.0"), releases(X86, cudnn="9.2.0")]
     theirs = table(cudnn="9.1.0")

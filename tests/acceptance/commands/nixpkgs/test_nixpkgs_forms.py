@@ -73,6 +73,14 @@ FORMS = {
     "Orin of set": of_sets("requestedJetsonCudaCapabilities", ORIN),
     "ARM of set": of_sets("hostPlatform", ARM),
     "jetsons of configuration": of_file("callPackage, config, lib", GLOBAL, JETSON),
+    "jetsons of capabilities": of_file(
+        "callPackage, config, lib",
+        "  hasJetsonCudaCapability =\n"
+        "    lib.intersectLists (lib.filter (\n"
+        "      name: _cuda.db.cudaCapabilityToInfo.${name}.isJetson\n"
+        "    ) _cuda.db.allSortedCudaCapabilities) (config.cudaCapabilities or [ ]) != [ ];",
+        JETSON,
+    ),
     "stdenv": of_file("callPackage, lib, config, stdenv", "  inherit (stdenv) hostPlatform;", ARM),
     "function": of_file(
         "callPackage, ...",
