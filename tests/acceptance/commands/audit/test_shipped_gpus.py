@@ -1,6 +1,6 @@
 """The GPUs of all shipped wheels: audit has the answers of package sets and `explain gpu`."""
 
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from conftest import REPOSITORY
@@ -52,11 +52,12 @@ def test_audit_of_shipped_wheels_agrees_with_explain_gpu(tmp_path: Path) -> None
         for lib in libraries
         if lib.wheel is not None
     }
+    read_features = lru_cache(maxsize=4)(partial(load_features, STORE))
     capabilities = [str(capability) for capability in RULES.capabilities]
     examined = 0
     for one in read_coverage(capabilities, index, GPUS, RULES):
         wheel = wheels.get((one.redist, one.label, one.archive))
-        features = load_features(STORE, one.redist, one.label)
+        features = read_features(one.redist, one.label)
         if wheel is None or features is None:
             continue
         (codes,) = (
