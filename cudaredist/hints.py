@@ -170,7 +170,7 @@ def corrected(wrong: str, names: Collection[str]) -> str | None:
     options have it.
     """
     right = nearest_name(wrong, names) or wrong
-    part = re.compile(rf"(?<![^=@,:]){re.escape(wrong)}(?![^=@,:])")
+    part = re.compile(rf"(?<![^=@,:\s]){re.escape(wrong)}(?![^=@,:\s])")
     words = {
         name: tuple(part.sub(lambda _: right, word) for word in words)
         for name, words in _call.words.items()

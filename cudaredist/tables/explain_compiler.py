@@ -63,7 +63,8 @@ def parse_compiler(text: str) -> CompilerVersion:
     match = _compiler(" ".join(text.lower().split()))
     if match is None or match[2] is None:
         name = text if match else "gcc"
-        hint = correction_line("add its version, such as 15", text, [f"{name} 15"])
+        version = "2022" if match and _SPELLINGS[match[1]] == "msvc" else "15"
+        hint = correction_line(f"add its version, such as {version}", text, [f"{name} {version}"])
         raise UsageError(f"{shown(text)} is not a version of a compiler", hint=hint)
     compiler, major = _SPELLINGS[match[1]], int(match[2])
     minor = None if match[3] is None else int(match[3])

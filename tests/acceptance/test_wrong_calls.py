@@ -88,6 +88,7 @@ CALLS_OF_NEWCOMERS = {
     "build --cuda 13 --gpu V100 --platform linux-x86_64": "cudaredist build "
     "--platform linux-x86_64 --gpu V100 --cuda 12.9",
     "explain cuda 12.8 gcc": "cudaredist explain cuda 12.8",
+    "explain 'cuda 12.8 gcc'": "cudaredist explain 'cuda 12.8'",
     "explain gpu rtx 5099": "cudaredist explain gpu 'GeForce RTX 5090'",
     "list": "cudaredist versions --offline",
     "search libcublas.so.12": "cudaredist which libcublas.so.12",
@@ -108,6 +109,12 @@ def test_hint_of_newcomers_call_runs(run: Run, call: str) -> None:
     assert command == CALLS_OF_NEWCOMERS[call]
     expected = {1} if "--check" in call else {0}
     assert run(*shlex.split(command)[1:]).exit_code in expected
+
+
+def test_compiler_without_version_suggests_one_that_is_known(run: Run) -> None:
+    hint = run("explain", "msvc").output.rpartition("hint: ")[2]
+    assert hint == "add its version, such as 2022; run `cudaredist explain 'msvc 2022'`\n"
+    assert run("explain", "msvc 2022").exit_code == 0
 
 
 @pytest.mark.parametrize("call", ["explain cudnn", "build --cuda 12.8.0 --platform linux-x86_64"])

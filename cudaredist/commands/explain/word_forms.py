@@ -42,6 +42,7 @@ _is_target = re.compile(
 _is_series = re.compile(
     r"(geforce|rtx|gtx|quadro|tesla|titan|jetson) ?[0-9a-z ]*", re.IGNORECASE
 ).fullmatch
+_is_project = re.compile(r"nvidia-.+|.+-cu[0-9]+").fullmatch
 _is_file = re.compile(
     r".*([/*]|\.(so|dll|a|lib|h|hpp|cuh|hxx|pc|cmake|exe|bc|fatbin)(\.|\Z)).*"
 ).fullmatch
@@ -195,9 +196,12 @@ def _is_gpu(text: str, facts: Facts) -> bool:
 def _package(text: str, facts: Facts) -> str | None:
     """Return the package, with the release in `cudnn 9.10` and `cudnn@9.10`."""
     name = re.sub(r"(?<!\s)\s+v?(?=[0-9])", "@", text.lower(), count=1)
-    package = name.partition("@")[0]
-    is_known = package in facts.packages or package_of_project(package) in facts.packages
-    return name if is_known else None
+    typed, at, release = name.partition("@")
+    package = package_of_project(typed)
+    if typed in facts.packages or (_is_project(typed) and package in facts.packages):
+        return name
+    # `cublas` and `nvtx` are libcublas and cuda_nvtx.
+    return f"{package}{at}{release}" if package in facts.packages else None
 
 
 def _symbol(text: str, facts: Facts) -> str | None:

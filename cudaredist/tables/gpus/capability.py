@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 Variant: TypeAlias = Literal["a", "f"]
 
 _VARIANTS: tuple[Variant, ...] = ("a", "f")
-_target = re.compile(r"(?:(?:sm|compute)_)?([1-9][0-9]{1,3})([af]?)").fullmatch
+_target = re.compile(r"(?:(?:sm|compute)_?)?([1-9][0-9]{1,3})([af]?)").fullmatch
 _parts = re.compile(r"([1-9][0-9]{0,2})\.([0-9])([af]?)").fullmatch
 
 
@@ -35,7 +35,7 @@ class Capability(NamedTuple):
 
     @classmethod
     def name_of(cls, text: str) -> str:
-        """Return `8.9` for `sm_89`, `compute_89` and `89`. Return other text unchanged."""
+        """Return `8.9` for `sm_89`, `sm89`, `compute_89` and `89`. Return other text unchanged."""
         target = _target(text)
         return str(cls.of_target(target[1], target[2])) if target else text
 
