@@ -4,7 +4,7 @@ Run `tools/replay_nixpkgs.py BEFORE AFTER --data-dir DATA [-- OPTIONS]`. BEFORE 
 same file of nixpkgs (cuda-packages.nix, nvcc.nix or cuda.nix) before and after the change. DATA is
 a data folder. The export gets the releases that the files name. If the data folder does not have
 the manifest of one, a neighbor's manifest is copied under its label, because only labels matter.
-OPTIONS are passed to `cudaredist nixpkgs`.
+OPTIONS are passed to `cudaredist nixpkgs`, for example `--only` with a redistributable.
 """
 
 import argparse
@@ -81,8 +81,10 @@ def _replay(options: argparse.Namespace, folder: Path) -> int:
 def _export(
     checkout: Path, data: Path, table: str, options: list[str]
 ) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "cudaredist", "nixpkgs", str(checkout), "--only", table]
+    command = [sys.executable, "-m", "cudaredist", "nixpkgs", str(checkout)]
     command += ["--data-dir", str(data), *options]
+    if "--only" not in options:
+        command += ["--only", table]
     return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
