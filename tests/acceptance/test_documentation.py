@@ -242,7 +242,7 @@ def test_demo_without_index_runs_on_shipped_data(
     stdout = run_demo(capfd, PIP_CONFIG_FILE=os.devnull, PIP_INDEX_URL=index)
     assert "does not answer" in stdout
     assert "42 available" in stdout
-    assert "from the shipped data\nwritten: 7 files in build, nix\n" in stdout
+    assert "from the shipped data\nwritten: 8 files in build, nix\n" in stdout
 
 
 def test_sources_page_shows_output_of_download(run: Run) -> None:
