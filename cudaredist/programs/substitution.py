@@ -93,6 +93,12 @@ def compare_with_set(
     if unread:
         message = f"--supplied-by is unknown: {some_of(unread)} cannot be read"
         findings.append(Finding("unknown", message))
+    with_code = [file.path for file in judged.device_code()]
+    if with_code and not rows:
+        # The plugin of JAX opens libraries by names that it composes, which are not in its bytes.
+        message = f"--supplied-by is unknown: {some_of(with_code)} may load libraries whose names "
+        message += "are neither in the files nor in a requirement"
+        findings.append(Finding("unknown", message))
     kinds = {finding.kind for finding in findings if not finding.is_warning}
     answer: SubstitutionAnswer = "yes"
     if kinds:

@@ -39,10 +39,10 @@ def _problems(substitution: Substitution) -> Iterator[str]:
 def _success(substitution: Substitution, report: AuditReport) -> str:
     """Return the number of libraries that the set supplies, or why there are none."""
     supplied = [row for row in substitution.libraries if row.status == "supplied"]
+    if substitution.answer == "unknown" and not substitution.libraries and report.device_code:
+        return "no file or requirement names a library of the set, but it may load some"
     if substitution.answer != "yes":
         return "see the findings"
-    if not supplied and report.device_code:
-        return "no file or requirement names a library of the set, but it may load some"
     if not supplied:
         return "it needs no library of the set"
     symbols = sum(row.symbols for row in supplied)

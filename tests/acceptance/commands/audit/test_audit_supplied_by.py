@@ -256,6 +256,15 @@ def test_audit_supplied_by_is_unknown_for_unread_files(run: Run, new: Path, tmp_
     assert result.exit_code == 3
 
 
+def test_audit_supplied_by_is_unknown_for_names_in_no_file(
+    run: Run, new: Path, tmp_path: Path
+) -> None:
+    path = put_wheel(tmp_path, {"example/_ext.so": extension((), ("sm", 90, ""))}, ())
+    expect_output(run("audit", path, "--supplied-by", new), 3, "unknown: no file or requirement")
+    path = put_wheel(tmp_path, {"example/_ext.so": extension(())}, ())
+    expect_output(run("audit", path, "--supplied-by", new), 0, "yes, it needs no library of the")
+
+
 def test_audit_supplied_by_a_missing_file_suggests_to_build_it(run: Run, wheel: Path) -> None:
     expect_error(run("audit", wheel, "--supplied-by", "set.json"), 2, "set.json: no such file")
 
