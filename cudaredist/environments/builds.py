@@ -44,7 +44,8 @@ class OtherBuilds:
 
         None: the package is for the CUDA major of the other packages, or no build is known.
         """
-        own = self._majors.get(package.project, set())
+        # Files of NVIDIA's own wheels are not judged, so the data has their majors.
+        own = self._majors.get(package.project) or {self._majors_of(package.project)}
         installed = self._installed_majors(package)
         if len(own) != 1 or len(installed) != 1:
             return None
@@ -78,6 +79,8 @@ class OtherBuilds:
         known = self._data.catalog.projects().union(
             *(rule.projects for rule in self._data.policy.preloads)
         )
+        if self._repairs.is_required(package.project):
+            return None
         for major in majors:
             name = _STATED_MAJOR.sub(rf"\g<1>{major}\g<2>", package.project)
             if name in known and name != package.project:
@@ -87,9 +90,11 @@ class OtherBuilds:
 
     def _installed_majors(self, package: Distribution) -> Majors:
         """Return the CUDA majors of the wheels of NVIDIA other than a package."""
-        found: set[int] = set()
-        for project in self._packages.keys() - {package.project}:
-            majors = {library.major for library in self._data.catalog.wheels(project)} - {None}
-            if len(majors) == 1:
-                found |= {major for major in majors if major is not None}
-        return frozenset(found)
+        others = self._packages.keys() - {package.project}
+        majors = (self._majors_of(project) for project in others)
+        return frozenset().union(*(each for each in majors if len(each) == 1))
+
+    def _majors_of(self, project: str) -> Majors:
+        """Return the CUDA majors of the wheels of a project of NVIDIA, in any version."""
+        libraries = self._data.catalog.wheels(project)
+        return frozenset(library.major for library in libraries if library.major is not None)

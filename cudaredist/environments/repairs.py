@@ -78,6 +78,10 @@ class Repairs:
                 return merged
         return None
 
+    def is_required(self, project: str) -> bool:
+        """Check if an installed package requires a project in any version."""
+        return project in self._pins
+
     def opponents(self, project: str, versions: SpecifierSet) -> Iterator[str]:
         """Yield the packages that require other versions of a project."""
         known = self._versions(project)

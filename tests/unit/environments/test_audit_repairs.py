@@ -22,6 +22,7 @@ LIBRARIES = [
     *cuda("11.8.0", "12.4.1", "12.9.1", "13.0.2"),
     *cudnn("9.5.1", 12),
     *cudnn("9.8.0", 12),
+    *cudnn("9.8.0", 11),
 ]
 
 
@@ -123,6 +124,25 @@ def test_build_for_another_major_is_replaced_first(
     end = "" if installed.endswith("13") else "-cu12"
     put_wheel(tmp_path, f"nvidia-cuda-runtime{end}", installed)
     install(tmp_path, project, "1.18", {"example/a.so": user("libcudart.so.11.0")})
+    assert hints(audit(tmp_path)) == [hint]
+
+
+@pytest.mark.parametrize(
+    ("requires", "hint"),
+    [
+        ([], "pip uninstall --yes nvidia-cudnn-cu11 && pip install nvidia-cudnn-cu12"),
+        (["nvidia-cudnn-cu11"], "pip install 'nvidia-cuda-runtime-cu11>=11.8.0.7'"),
+    ],
+    ids=["installed by the user", "required by a package"],
+)
+def test_wheel_of_nvidia_for_another_major_is_replaced_unless_it_is_required(
+    tmp_path: Path, requires: Sequence[str], hint: str
+) -> None:
+    """cuDNN for CUDA 11 next to torch for CUDA 12."""
+    put_wheel(tmp_path, "nvidia-cuda-runtime-cu12", CUDART)
+    cudnn_11 = elf(soname="libcudnn.so.9", needed=["libcudart.so.11.0"])
+    install(tmp_path, "nvidia-cudnn-cu11", "9.8.0.7", {"nvidia/lib/libcudnn.so.9": cudnn_11})
+    install(tmp_path, "example", "1.0", {}, requires)
     assert hints(audit(tmp_path)) == [hint]
 
 
