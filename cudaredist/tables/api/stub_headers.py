@@ -2,7 +2,8 @@
 
 libclang's wheel has no `stddef.h`, and headers of this machine would give other results elsewhere.
 The C++ library is empty: names of C++ are listed without their types.
-Types that other projects define, such as those of OpenGL, are declared as far as CUDA uses them.
+Types of other projects and packages, such as OpenGL and NCCL, are declared as far as headers of
+CUDA use them.
 """
 
 _STDDEF = """\
@@ -176,6 +177,7 @@ _COMPLEX = "#pragma once\n#define complex _Complex\n#define I 1.0fi\n"
 _MPI = _c(
     "typedef struct ompi_communicator_t *MPI_Comm;\ntypedef struct ompi_datatype_t *MPI_Datatype;\n"
 )
+_NCCL = _c("typedef struct ncclComm *ncclComm_t;\n")
 
 MISSING_HEADERS = {
     "nv/target": b"""\
@@ -201,7 +203,9 @@ STUBS: dict[str, str] = {
     "limits.h": _LIMITS,
     "math.h": _MATH,
     "memory.h": "#include <string.h>\n",
+    "mmintrin.h": _VECTORS,
     "mpi.h": _MPI,
+    "nccl.h": _NCCL,
     "netinet/in.h": "#include <sys/socket.h>\n",
     "fcntl.h": _c(""),
     "features.h": "#pragma once\n#define __GLIBC_PREREQ(major, minor) 1\n",
@@ -232,7 +236,8 @@ STUBS: dict[str, str] = {
 """The text of each header by path."""
 
 for _name in ("assert", "float", "limits", "math", "stddef", "stdint", "stdio", "stdlib", "string"):
-    STUBS[f"c{_name}"] = f"#include <{_name}.h>\nnamespace std {{}}\n"
+    # Some headers of C include one of these in any language, such as those of cuTENSOR 1.7.
+    STUBS[f"c{_name}"] = f"#include <{_name}.h>\n#ifdef __cplusplus\nnamespace std {{}}\n#endif\n"
 for _name in (
     "algorithm",
     "array",

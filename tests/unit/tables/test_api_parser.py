@@ -131,6 +131,12 @@ def test_header_that_requires_another_is_read_through_its_includer(tmp_path: Pat
     assert rows(parsed(tmp_path, files)["api.h"]) == {("functions", "", "open", "handle (void)")}
 
 
+@pytest.mark.parametrize("name", ["cstdint", "cstdio", "nccl.h"])
+def test_header_of_c_with_header_of_others_gives_types(name: str, tmp_path: Path) -> None:
+    found = forms(tmp_path, f"#include <{name}>\nint f(void);")
+    assert rows(found) == {("functions", "", "f", "int (void)")}
+
+
 def test_header_of_cpp_gives_top_level_names(tmp_path: Path) -> None:
     text = """
         namespace lib { template <class T> T half(T x); class pair { void inner(); };
