@@ -4,12 +4,14 @@ A set is a number with a bit for each release.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, MutableMapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cudaredist.source_code.conditions import Macro, Macros, Value, evaluate, tokens_of
+from cudaredist.source_code.work_limit import WorkLimit
 
 _is_other_platform = re.compile(
     r"(?:.*_)?(?:HIP|HIPCC|HIPIFY|HIPBLAS|ROCM|AMDGPU|MUSA|MACA|CANN|SYCL|OPENCL|METAL)(?:_.*)?",
@@ -32,7 +34,7 @@ class ReleaseMacros(NamedTuple):
 
     releases: int
     """The set of releases."""
-    known: Mapping[str, Macro | None]
+    known: MutableMapping[str, Macro | None]
     has_header: Callable[[str], Value]
 
 
@@ -63,6 +65,9 @@ class Evaluator:
     ) -> None:
         """`doubtful` macros of the source may depend on the release."""
         self._macros, self._doubtful = macros, doubtful
+        self._merged = _merged(macros)
+        self.work = WorkLimit(0)
+        """The limit of the file whose conditions are evaluated."""
         self._known: dict[str, Truth] = {}
         self.all_releases = sum(each.releases for each in macros)
         self._dependent = {name for each in macros for name in each.known} | _HEADER_CHECKS
@@ -79,13 +84,15 @@ class Evaluator:
         true = false = 0
         is_unknown = False
         others = [name for name in tokens if is_other_platform(name)]
-        macros = self._macros
+        undefined: dict[str, Macro | None] = dict.fromkeys(others)
+        macros = self._macros if _HEADER_CHECKS.intersection(tokens) else self._merged
         if not self._dependent.intersection(tokens):
             # The value is the same for all releases.
             macros = [macros[0]._replace(releases=self.all_releases)] if macros else []
         for each in macros:
-            known = {**each.known, **dict.fromkeys(others)} if others else each.known
-            value = evaluate(tokens, Macros(known, each.has_header))
+            self.work.spend(len(tokens))
+            known = ChainMap(undefined, each.known) if others else each.known
+            value = evaluate(tokens, Macros(known, each.has_header, self.work))
             true |= each.releases if value is None or value else 0
             false |= 0 if value else each.releases
             is_unknown = is_unknown or value is None
@@ -94,6 +101,20 @@ class Evaluator:
             name in self._doubtful or has_version(name) for name in names
         )
         return Truth(true, false, is_doubtful)
+
+
+def _merged(macros: Sequence[ReleaseMacros]) -> list[ReleaseMacros]:
+    """Return the macros of releases, with one entry for those with equal macros.
+
+    Their headers can differ.
+    """
+    merged: list[ReleaseMacros] = []
+    for each in macros:
+        if merged and merged[-1].known == each.known:
+            merged[-1] = each._replace(releases=merged[-1].releases | each.releases)
+        else:
+            merged.append(each)
+    return merged
 
 
 def is_other_platform(macro: str) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from cudaredist.source_code.work_limit import WorkLimit
 from cudaredist.tables.nvcc.expressions import OPERATIONS, STRENGTH
 
 Value: TypeAlias = int | None
@@ -45,6 +46,8 @@ class Macros(NamedTuple):
     """None: it is not defined. Other macros are unknown."""
     has_header: Callable[[str], Value]
     """Returns whether a header exists."""
+    work: WorkLimit
+    """Counts the tokens that are read."""
 
 
 class _InvalidError(Exception):
@@ -77,6 +80,7 @@ class _Expansion:
 
     def expand(self, words: list[str], hidden: frozenset[str]) -> list[str]:
         """Return tokens with replaced macros. `hidden` ones are being replaced."""
+        self._macros.work.spend(len(words))
         if len(hidden) > _MACRO_DEPTH_LIMIT:
             raise _InvalidError
         expanded: list[str] = []
@@ -98,6 +102,7 @@ class _Expansion:
             body = list(macro.body)
             if macro.parameters is not None:
                 end = _closing(words, position)
+                self._macros.work.spend(end - position)
                 body = _with_arguments(macro, _arguments(words[position + 1 : end]))
                 position = end + 1
             self._replaced += 1

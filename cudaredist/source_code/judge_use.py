@@ -140,7 +140,9 @@ class Judge:
         doubts = {
             "the file is read as plain text": use.kind == "text",
             "the source declares this name itself": is_declared,
-            "another branch of the same condition uses it, too": _has_sibling(use, file),
+            "another branch of the same condition uses it or an alternative": _has_sibling(
+                use, file
+            ),
             "it is not called here": use.kind == "name" and self._is_function(use.name),
             "another library may have this name": _is_of_others(use, history),
         }
@@ -366,7 +368,7 @@ def _is_of_others(use: Use, history: History) -> bool:
 
 
 def _has_sibling(use: Use, file: CodeFile) -> bool:
-    """Check if another branch of an unknown condition uses the same name."""
+    """Check if another branch of an unknown condition uses the same name or an alternative."""
     return any(
         file.branches_of_names[use.name, condition] != {branch}
         for condition, branch in use.context.branches

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.source_code.branches import Branches, Context, Evaluator, is_other_platform
 from cudaredist.source_code.conditions import Macro
 from cudaredist.source_code.tokens import END_OF_LINE, SourceText, Token, decode
+from cudaredist.source_code.work_limit import WorkLimit
 
 UseKind: TypeAlias = Literal["name", "call", "field", "header", "text"]
 
@@ -63,6 +65,8 @@ _DEFINITION_LIMIT = 200
 """Tokens of a macro that a condition can have."""
 _TEMPLATE_LIMIT = 64
 """Tokens of a template's arguments that are read."""
+_VARIANTS = ("_Ctx", "_64", "_v2", "_v3", "_v4")
+"""Ends of the names of functions that a source can use instead of those without them."""
 _TEMPLATE_MARKS = frozenset({"<", ">", ">>", "::", ",", "*", "&"})
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
@@ -117,6 +121,8 @@ class CodeFile:
     """The types that it mentions."""
     variables: dict[str, set[str]] = field(default_factory=dict)
     """Their variables, with the types of each."""
+    alternatives: list[tuple[str, Context]] = field(default_factory=list)
+    """Uses of another function or header that can replace a name, such as `nvtx3/nvToolsExt.h`."""
     definitions: list[Definition] = field(default_factory=list)
     """Macros that may depend on the release."""
     condition_names: set[str] = field(default_factory=set)
@@ -132,16 +138,21 @@ class CodeFile:
 
     @cached_property
     def branches_of_names(self) -> Mapping[tuple[str, int], AbstractSet[int]]:
-        """The branches of each unknown condition that use a name."""
+        """The branches of each unknown condition that use a name or an alternative to it."""
         branches: dict[tuple[str, int], set[int]] = defaultdict(set)
-        for use in self.uses:
-            for condition, branch in use.context.branches:
-                branches[use.name, condition].add(branch)
+        uses = ((use.name, use.context) for use in self.uses)
+        for name, context in chain(uses, self.alternatives):
+            for condition, branch in context.branches:
+                branches[name, condition].add(branch)
         return branches
 
 
 def read_code(data: bytes, interest: Interest, evaluator: Evaluator) -> CodeFile:
-    """Return the uses of an API, and the declarations of its names, in a file."""
+    """Return the uses of an API, and the declarations of its names, in a file.
+
+    Raises `TooMuchWorkError` for a hostile file.
+    """
+    evaluator.work = WorkLimit(len(data))
     reader = _Reader(SourceText(decode(data)), interest, Branches(evaluator))
     reader.read()
     return reader.file
@@ -150,6 +161,7 @@ def read_code(data: bytes, interest: Interest, evaluator: Evaluator) -> CodeFile
 class _Reader:
     def __init__(self, source: SourceText, interest: Interest, branches: Branches) -> None:
         self._source, self._interest, self._branches = source, interest, branches
+        self._work = branches.evaluator.work
         self.file = CodeFile(text=source.text)
         self._code: list[Token] = []
         self._contexts: list[Context] = []
@@ -183,13 +195,21 @@ class _Reader:
             self._branches.read(name, self._source.text[start:end])
         elif name.startswith("include") or name == "import":
             header = _header(self._source.rest_of_line(start))
-            if header and header[1] in self._interest.headers and context.releases:
-                line = self._source.line(start)
-                self.file.uses.append(Use("header", header[1], line, context))
+            if header and context.releases:
+                self._read_include(header[1], start, context)
         elif name == "define" and len(tokens) > 1:
             self._read_definition(tokens[1:], context)
         elif name == "undef" or name in _TEXT_DIRECTIVES:
             return
+
+    def _read_include(self, path: str, start: int, context: Context) -> None:
+        """Add the use of a header, or of one with the same name in another folder."""
+        name = path.rpartition("/")[2]
+        if path in self._interest.headers:
+            line = self._source.line(start)
+            self.file.uses.append(Use("header", path, line, context))
+        elif name in self._interest.headers:
+            self.file.alternatives.append((name, context))
 
     def _read_definition(self, tokens: Sequence[Token], context: Context) -> None:
         """Read the macro that a `#define` defines."""
@@ -230,12 +250,15 @@ class _Reader:
                 self._read_field(tokens, contexts, position, macro)
             if text in names:
                 self._read_name(tokens, contexts, position, macro)
+            if text.endswith(_VARIANTS) and text.rpartition("_")[0] in names:
+                self.file.alternatives.append((text.rpartition("_")[0], contexts[position]))
 
     def _read_variables(self, tokens: Sequence[Token], position: int) -> None:
         """Add the variables that are declared with a type."""
         type_name = tokens[position].text
         position += 1
         while position < len(tokens):
+            self._work.spend(1)
             text = tokens[position].text
             if text in _QUALIFIERS:
                 position += 1
@@ -246,7 +269,7 @@ class _Reader:
             # The other variables of the declaration, as in `cudaDeviceProp a, *b`.
             position += 1
             while position < len(tokens) and tokens[position].text == "[":
-                position = _end_of(tokens, position) + 1
+                position = self._end_of(tokens, position) + 1
             if position >= len(tokens) or tokens[position].text != ",":
                 return
             position += 1
@@ -262,7 +285,7 @@ class _Reader:
         token, before = tokens[position], _text(tokens, position - 1)
         after = _text(tokens, position + 1)
         if before in {".", "->"}:
-            owner = _owner(tokens, position - 2)
+            owner = self._owner(tokens, position - 2)
             line = self._source.line(token.start)
             use = Use("field", token.text, line, contexts[position], owner=owner, macro=macro)
             if after != "(":
@@ -294,13 +317,45 @@ class _Reader:
         kind: UseKind = "name"
         if after == "(":
             kind = "call"
-            end = _end_of(tokens, position + 1)
-            same = {id(each) for each in contexts[position : end + 1]}
-            is_plain = len(same) == 1 or len(set(contexts[position : end + 1])) == 1
+            end = self._end_of(tokens, position + 1)
+            distinct = {id(each): each for each in contexts[position : end + 1]}
+            is_plain = len(distinct) == 1 or len(set(distinct.values())) == 1
             if is_plain and end < len(tokens):
                 arguments = _arguments(tokens[position + 2 : end])
         line = self._source.line(token.start)
         self.file.uses.append(Use(kind, token.text, line, context, arguments, macro=macro))
+
+    def _end_of(self, tokens: Sequence[Token], start: int) -> int:
+        """Return the position of the mark that closes the one at `start`, or the last position."""
+        end = _end_of(tokens, start)
+        self._work.spend(min(end - start, _ARGUMENTS_LIMIT))
+        return end
+
+    def _owner(self, tokens: Sequence[Token], position: int) -> str | None:
+        """Return the variable before a `.` or `->`, None for another expression."""
+        depth = 0
+        for index in range(position, max(-1, position - _ARGUMENTS_LIMIT), -1):
+            self._work.spend(1)
+            token = tokens[index]
+            depth += token.text == "]"
+            if depth == 0:
+                return token.text if token.kind == "name" else None
+            depth -= token.text == "["
+        return None
+
+    def _is_in_enum(self, tokens: Sequence[Token], position: int) -> bool:
+        """Check if the braces around a position are those of an enum."""
+        depth = 0
+        for index in range(position - 1, max(-1, position - _ARGUMENTS_LIMIT), -1):
+            self._work.spend(1)
+            text = tokens[index].text
+            depth += text in _CLOSING
+            depth -= text in _OPENING
+            if depth < 0:
+                return "enum" in [_text(tokens, index - back) for back in range(1, 6)]
+            if text == ";":
+                return False
+        return False
 
     def _is_type_of_api(self, name: str) -> bool:
         return name in self._interest.types or name in self._interest.names
@@ -315,10 +370,10 @@ class _Reader:
             return _text(tokens, position + 2) == "("
         is_after_type = _is_type(tokens, position - 1)
         if after == "(":
-            end = _end_of(tokens, position + 1)
+            end = self._end_of(tokens, position + 1)
             return is_after_type and _text(tokens, end + 1) in _AFTER_PARAMETERS
         if after == "=" and before in {"{", ","}:
-            return _is_in_enum(tokens, position)
+            return self._is_in_enum(tokens, position)
         is_alias = before == "using" and after == "="
         return is_alias or (is_after_type and after in {";", "=", "["})
 
@@ -346,20 +401,6 @@ def _is_type(tokens: Sequence[Token], position: int) -> bool:
     return token.kind == "name" and token.text not in _NOT_TYPES
 
 
-def _is_in_enum(tokens: Sequence[Token], position: int) -> bool:
-    """Check if the braces around a position are those of an enum."""
-    depth = 0
-    for index in range(position - 1, max(-1, position - _ARGUMENTS_LIMIT), -1):
-        text = tokens[index].text
-        depth += text in _CLOSING
-        depth -= text in _OPENING
-        if depth < 0:
-            return "enum" in [_text(tokens, index - back) for back in range(1, 6)]
-        if text == ";":
-            return False
-    return False
-
-
 def _end_of(tokens: Sequence[Token], start: int) -> int:
     """Return the position of the mark that closes the one at `start`, or the last position."""
     depth = 0
@@ -370,18 +411,6 @@ def _end_of(tokens: Sequence[Token], start: int) -> int:
         if depth == 0:
             return position
     return len(tokens)
-
-
-def _owner(tokens: Sequence[Token], position: int) -> str | None:
-    """Return the variable before a `.` or `->`, None for another expression."""
-    depth = 0
-    for index in range(position, max(-1, position - _ARGUMENTS_LIMIT), -1):
-        token = tokens[index]
-        depth += token.text == "]"
-        if depth == 0:
-            return token.text if token.kind == "name" else None
-        depth -= token.text == "["
-    return None
 
 
 def arguments_after(text: str) -> tuple[tuple[str, ...], ...] | None:

@@ -14,6 +14,7 @@ from cudaredist.source_code.judge_use import Tree
 from cudaredist.source_code.read_code import CodeFile, Interest, read_code
 from cudaredist.source_code.read_plain import read_plain
 from cudaredist.source_code.version_macros import dependent_macros, doubtful_macros, release_macros
+from cudaredist.source_code.work_limit import TooMuchWorkError
 
 CODE = frozenset(
     (
@@ -31,6 +32,7 @@ _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache_
 _names = re.compile(rb"[A-Za-z_]\w{2,}", re.ASCII).findall
 _continuation = re.compile(rb"\\[ \t]*\r?\n")
 _continued_name = re.compile(rb"\\[ \t]*\r?\n\w").search
+_TOO_MUCH = "needs too much work"
 _VERSIONS = (b"CUDA_VERSION", b"CUDART_VERSION", b"__CUDACC_VER_M")
 """The beginnings of macros that state a release."""
 
@@ -77,7 +79,11 @@ def read_tree(root: Path, api: Api, interest: Interest) -> SourceTree:
         if is_plain(name):
             file = read_plain(data, interest, evaluator.all_releases, name)
         elif searched.concern(data):
-            file = read_code(data, interest, evaluator)
+            try:
+                file = read_code(data, interest, evaluator)
+            except TooMuchWorkError:
+                tree.skipped[name] = _TOO_MUCH
+                continue
             again.append((path, file))
         else:
             continue
@@ -91,8 +97,12 @@ def read_tree(root: Path, api: Api, interest: Interest) -> SourceTree:
         evaluator = Evaluator(release_macros(api, own), doubtful)
         for path, file in again:
             if file.uses and not names.isdisjoint(file.condition_names):
-                with ReadingFrom(path):
-                    reread = read_code(read_limited(path), interest, evaluator)
+                try:
+                    with ReadingFrom(path):
+                        reread = read_code(read_limited(path), interest, evaluator)
+                except TooMuchWorkError:
+                    tree.skipped[file.path] = _TOO_MUCH
+                    reread = CodeFile()
                 file.uses, file.own = reread.uses, reread.own
     tree.files = [
         file for file in tree.files if file.uses or file.own or file.members or file.types

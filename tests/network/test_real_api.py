@@ -1,14 +1,12 @@
-"""Compare the shipped tables of APIs with g++: three pairs of releases.
+"""Compare the shipped tables of APIs with GCC and a plain reader: ten pairs of releases.
 
-For each header, one program uses all names that the later release lacks, and one all names that it
-adds. Each line of these programs must compile with one release and not with the other. All
-functions are declared again with the signature of the tables, so that g++ compares the types. g++
-and the system's headers take no part in `update-api`.
+For each release, a plain reader lists the words of each preprocessed header that can be names, and
+GCC compiles a line with each of them. The names of one release that the other lacks must be those
+of `diff --api`. GCC compares the types of all functions and the fields of all structs, too. GCC and
+the system's headers take no part in `update-api`.
 """
 
 import json
-import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -16,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, Run
+from support.compiler_names import Compiler, declared, fields_of, functions_of_types
 from support.optional_programs import needs
 
 from cudaredist.archives.header_members import headers_of_wheel
@@ -25,7 +24,6 @@ from cudaredist.primitives import parse_label
 from cudaredist.sources.protocol import Settings
 from cudaredist.sources.ranged_file import RangedFile
 from cudaredist.sources.wheel_source import WheelSource
-from cudaredist.tables.api.api_columns import without_parameter_names
 from cudaredist.tables.api.api_packages import INCLUDED_PACKAGES, PLATFORM, is_read
 from cudaredist.tables.api.include_tree import INCLUDE_FOLDERS
 from cudaredist.tables.api.stub_headers import MISSING_HEADERS
@@ -34,52 +32,41 @@ from cudaredist.tables.symbols.symbol_table import labels_in
 pytestmark = pytest.mark.network
 
 PAIRS = (
+    ("cuda", "cuda_cudart", "11.8.0", "12.0.0"),
+    ("cuda", "cuda_cudart", "12.9.1", "13.0.0"),
+    ("cuda", "cuda_cupti", "12.9.1", "13.0.0"),
     ("cuda", "cuda_nvml_dev", "12.9.1", "13.0.0"),
     ("cuda", "libcublas", "12.9.1", "13.0.0"),
     ("cuda", "libcusolver", "12.9.1", "13.0.0"),
+    ("cuda", "libcusparse", "11.8.0", "12.0.0"),
+    ("cuda", "libnpp", "12.9.1", "13.0.0"),
+    ("cudnn", "cudnn", "8.9.7", "9.1.1"),
+    ("cutensor", "libcutensor", "1.7.0", "2.0.0"),
 )
 CUDA_OF_PRODUCTS, VARIANT = "12.9.1", "cuda12"
 MANIFESTS = REPOSITORY / "data/manifests/wheels"
+HEADERS_OF_CPP = {"cstdint": b"#include <stdint.h>\n"}
+"""Headers of the C++ library that headers of C include."""
 
 
 class Name(NamedTuple):
-    kind: str
+    """A name, with the struct of a field."""
+
     parent: str
     name: str
 
 
-Forms = dict[Name, ApiForm]
+class Release(NamedTuple):
+    """The headers of a package in one release, as GCC sees them."""
 
-
-def table_of(package: str) -> ApiTable:
-    data = (REPOSITORY / f"data/api/{package}.json").read_bytes()
-    return ApiTable.model_validate_json(data)
-
-
-def headers_at(table: ApiTable, redist: str, label: str) -> dict[str, Forms]:
-    """Return the forms of each C header in a release. Other headers do not count."""
-    (position,) = (
-        position
-        for position, one in enumerate(table.providers)
-        if one.redist == redist and one.variant in {None, VARIANT}
-    )
-    labels = sorted(table.providers[position].releases, key=parse_label)
-
-    def has(releases: tuple[str, ...]) -> bool:
-        return not releases or label in labels_in(releases[position], labels)
-
-    headers: dict[str, Forms] = {}
-    for path, header in table.headers.items():
-        if has(header.releases) and not any(has(one.releases) for one in header.unread):
-            forms = (
-                form for group in header.groups if has(group.releases) for form in group.forms()
-            )
-            headers[path] = {
-                Name(form.kind, form.parent, form.name): form
-                for form in forms
-                if form.kind != "name"
-            }
-    return headers
+    label: str
+    compiler: Compiler
+    headers: list[str]
+    """The headers of C that compile alone."""
+    uncompiled: set[str]
+    """Those that do not, because this machine has no OpenGL, or because they are for nvcc."""
+    names: dict[Name, str]
+    """Functions, types, enumerators, macros and fields, with the header of each."""
 
 
 @cache
@@ -99,7 +86,7 @@ def include_folder(folder: Path, redist: str, package: str, label: str) -> Path:
     folder.mkdir()
     of_cuda = label if redist == "cuda" else CUDA_OF_PRODUCTS
     releases = [("cuda", of_cuda, INCLUDED_PACKAGES), (redist, label, frozenset({package}))]
-    contents: dict[str, bytes] = dict(MISSING_HEADERS)
+    contents: dict[str, bytes] = {**MISSING_HEADERS, **HEADERS_OF_CPP}
     for name, of_label, packages in releases:
         manifest = json.loads((MANIFESTS / name / f"redistrib_{of_label}.json").read_bytes())
         for one in sorted(packages & manifest.keys()):
@@ -114,132 +101,141 @@ def include_folder(folder: Path, redist: str, package: str, label: str) -> Path:
     return folder
 
 
-def wrong_lines(include: Path, header: str, lines: Iterable[str]) -> set[int] | None:
-    """Return the lines with an error, None if the header itself does not compile."""
-    listed = [f'#include "{header}"', *lines]
-    command = ["g++", "-x", "c++", "-std=gnu++17", "-fsyntax-only", "-fpermissive", "-w"]
-    command += ["-fmax-errors=0", "-fno-diagnostics-show-caret"]
-    command += [f"-I{include / name}" for name in INCLUDE_FOLDERS]
-    text = "\n".join(listed) + "\n"
-    result = subprocess.run(
-        [*command, "-"], input=text, capture_output=True, text=True, check=False
+def functions_at(table: ApiTable, redist: str, label: str) -> dict[str, dict[str, ApiForm] | None]:
+    """Return the functions of each header in a release. None: the header does not parse as C."""
+    (position,) = (
+        position
+        for position, one in enumerate(table.providers)
+        if one.redist == redist and one.variant in {None, VARIANT}
     )
-    errors = re.findall(r"^(.+?):(\d+):(?:\d+:)? (?:fatal )?error:", result.stderr, re.MULTILINE)
-    if any(file != "<stdin>" or line == "1" for file, line in errors):
-        return None
-    return {int(line) - 1 for _, line in errors}
+    labels = sorted(table.providers[position].releases, key=parse_label)
+
+    def has(releases: tuple[str, ...]) -> bool:
+        return not releases or label in labels_in(releases[position], labels)
+
+    headers: dict[str, dict[str, ApiForm] | None] = {}
+    for path, header in table.headers.items():
+        if has(header.releases):
+            forms = [f for group in header.groups if has(group.releases) for f in group.forms()]
+            is_read = bool(forms) and not any(has(one.releases) for one in header.unread)
+            functions = {form.name: form for form in forms if form.kind == "function"}
+            headers[path] = functions if is_read else None
+    return headers
 
 
-def uses(names: Iterable[Name]) -> list[str]:
-    """Return a line of code that uses each name."""
-    return [f"typedef {_type_with(name)} use_{number};" for number, name in enumerate(names, 1)]
+def read_release(folder: Path, label: str, known: Mapping[str, object]) -> Release:
+    """Return the names of the headers by GCC and a plain reader."""
+    compiler = Compiler(folder / name for name in INCLUDE_FOLDERS)
+    headers: list[str] = []
+    names: dict[Name, str] = {}
+    for header in sorted(known):
+        text = compiler.text(header, folder / header)
+        words = None if known[header] is None else declared(compiler, header, text.words)
+        if words is None:
+            continue
+        headers.append(header)
+        macros = {name for name in text.macros if not name.startswith("_")}
+        names |= {Name("", name): header for name in words | macros}
+        names |= {Name(*pair): header for pair in fields_of(compiler, header, text.fields)}
+    return Release(label, compiler, headers, known.keys() - set(headers), names)
 
 
-def _type_with(name: Name) -> str:
-    if name.kind == "field":
-        return f"decltype((({name.parent} *)0)->{name.name})"
-    if name.kind == "function":
-        return f"decltype(&{name.name})"
-    return f"decltype({name.name})" if name.kind == "enumerator" else name.name
+def missing_names(release: Release, other: Release) -> set[Name]:
+    """Return the names of a release that the other one lacks."""
+    candidates = {
+        name: header
+        for name, header in release.names.items()
+        if name not in other.names and header not in other.uncompiled
+    }
+    # The header of another package can declare a name.
+    for header in other.headers:
+        listed = {
+            name.name: "" for name, own in candidates.items() if own == header and not name.parent
+        }
+        still = declared(other.compiler, header, listed) or set()
+        candidates = {
+            name: own for name, own in candidates.items() if name.parent or name.name not in still
+        }
+    return {
+        name
+        for name in candidates
+        # The fields of a missing struct are not listed.
+        if not name.parent or Name("", name.parent) in other.names
+    }
 
 
-def macros_defined(include: Path, header: str, names: Iterable[Name]) -> set[str]:
-    command = [
-        "g++",
-        "-x",
-        "c++",
-        "-E",
-        "-dM",
-        *(f"-I{include / name}" for name in INCLUDE_FOLDERS),
-    ]
-    text = f'#include "{header}"\n'
-    result = subprocess.run(
-        [*command, "-"], input=text, capture_output=True, text=True, check=False
-    )
-    defined = set(re.findall(r"^#define (\w+)", result.stdout, re.MULTILINE))
-    return {one.name for one in names if one.name in defined}
+def reported_names(
+    changes: Iterable[Mapping[str, str]],
+    package: str,
+    status: str,
+    releases: tuple[Release, Release],
+) -> set[Name]:
+    """Return the names of a report whose headers compile in both releases.
 
-
-def differences(here: Path, there: Path, header: str, only: Iterable[Name]) -> Iterator[str]:
-    """Yield the names of only one release on which g++ disagrees."""
-    plain = [name for name in only if name.kind != "macro"]
-    macros = [name for name in only if name.kind == "macro"]
-    wrong_here = wrong_lines(here, header, uses(plain))
-    wrong_there = wrong_lines(there, header, uses(plain))
-    assert wrong_here is not None
-    assert wrong_there is not None
-    yield from (f"{plain[line - 1]} does not compile in its release" for line in wrong_here)
-    compiling = set(range(1, len(plain) + 1)) - wrong_there
-    yield from (f"{plain[line - 1]} compiles in the other release" for line in compiling)
-    defined = macros_defined(here, header, macros)
-    yield from (f"{one} is not defined" for one in macros if one.name not in defined)
-    yield from (f"{one} is defined elsewhere" for one in macros_defined(there, header, macros))
-
-
-def names_in_headers(headers: Mapping[str, Forms]) -> frozenset[str]:
-    """Return all names but fields. A name can move to another header or become another kind."""
-    return frozenset(
-        name.name for forms in headers.values() for name in forms if name.kind != "field"
-    )
-
-
-def redeclared(forms: Iterable[ApiForm]) -> list[str]:
-    return [f'extern "C" {form.signature};' for form in forms]
+    Nested fields do not count.
+    """
+    uncompiled = releases[0].uncompiled | releases[1].uncompiled
+    names: set[Name] = set()
+    for change in changes:
+        is_listed = change["kind"] not in {"name", "header"} and change["package"] == package
+        if not is_listed or change["status"] != status or change["header"] in uncompiled:
+            continue
+        full_name = change["name"]
+        parent, _, name = full_name.rpartition(".")
+        if "." not in parent:
+            names.add(Name(parent, name))
+    return names
 
 
 def types_that_differ(
-    folders: tuple[Path, Path], header: str, before: Forms, after: Forms
+    releases: tuple[Release, Release],
+    functions: tuple[Mapping[str, Mapping[str, ApiForm] | None], ...],
+    changed: set[str],
 ) -> Iterator[str]:
     """Yield the functions of both releases on whose types g++ disagrees."""
-    names = [name for name in sorted(before.keys() & after.keys()) if name.kind == "function"]
-    of_c: set[Name] = set(names)
-    for folder, forms in zip(folders, (before, after), strict=True):
-        listed = [forms[name] for name in names]
-        conflicts = wrong_lines(folder, header, redeclared(listed)) or set()
-        inline = wrong_lines(folder, header, [f"{one.signature};" for one in listed]) or set()
-        # Functions of C++, which are inline, have other types as overloads.
-        of_c -= {names[line - 1] for line in conflicts - inline}
-        yield from (f"{listed[line - 1]} conflicts with its header" for line in conflicts & inline)
-    both = [(before[name], after[name]) for name in names if name in of_c]
-    conflicts = wrong_lines(folders[1], header, redeclared(one for one, _ in both)) or set()
-    for line, (earlier, later) in enumerate(both, 1):
-        is_changed = type_of(earlier) != type_of(later)
-        if is_changed != (line in conflicts):
-            yield f"{earlier.signature} and {later.signature}"
+    old, new = releases
+    for header in sorted(set(old.headers) & set(new.headers)):
+        before, after = (own[header] or {} for own in functions)
+        names = sorted(before.keys() & after.keys())
+        earlier = [(name, before[name].signature) for name in names]
+        later = [(name, after[name].signature) for name in names]
+        fits_old = functions_of_types(old.compiler, header, earlier)
+        fits_new = functions_of_types(new.compiler, header, later)
+        still = functions_of_types(new.compiler, header, earlier)
+        if fits_old is None or fits_new is None or still is None:
+            continue
+        for name in names:
+            # A function of C++ can have overloads.
+            if name not in fits_old or name not in fits_new:
+                yield f"{header}: {name} has another type in its release"
+            elif (name in still) == (name in changed):
+                yield f"{header}: {before[name].signature} and {after[name].signature}"
 
 
-def type_of(form: ApiForm) -> str:
-    return without_parameter_names(form.signature.replace(f"{form.name}(", " (", 1))
-
-
-@needs("g++")
+@needs("gcc", "g++")
 @pytest.mark.parametrize(("redist", "package", "old", "new"), PAIRS)
 def test_differences_of_a_pair_agree_with_compiler(
-    redist: str, package: str, old: str, new: str, tmp_path: Path
+    run: Run, redist: str, package: str, old: str, new: str, tmp_path: Path
 ) -> None:
-    table = table_of(package)
-    before, after = headers_at(table, redist, old), headers_at(table, redist, new)
-    known_before, known_after = names_in_headers(before), names_in_headers(after)
-    folders = (
-        include_folder(tmp_path / "old", redist, package, old),
-        include_folder(tmp_path / "new", redist, package, new),
+    data = (REPOSITORY / f"data/api/{package}.json").read_bytes()
+    table = ApiTable.model_validate_json(data)
+    functions = tuple(functions_at(table, redist, label) for label in (old, new))
+    first, second = (
+        read_release(include_folder(tmp_path / label, redist, package, label), label, known)
+        for label, known in zip((old, new), functions, strict=True)
     )
-    wrong: list[str] = []
-    compiled = removed = added = 0
-    for header in sorted(before.keys() & after.keys()):
-        if any(wrong_lines(folder, header, ()) is None for folder in folders):
-            continue  # This machine has no OpenGL or EGL, or the header is only for nvcc.
-        compiled += 1
-        names, later = before[header].keys(), after[header].keys()
-        gone = [one for one in sorted(names - later) if one.name not in known_after]
-        new_names = [one for one in sorted(later - names) if one.name not in known_before]
-        wrong += differences(folders[0], folders[1], header, gone)
-        wrong += differences(folders[1], folders[0], header, new_names)
-        wrong += types_that_differ(folders, header, before[header], after[header])
-        removed, added = removed + len(gone), added + len(new_names)
+    releases = first, second
+    report = json.loads(run("diff", "--api", f"{redist}@{old}", f"{redist}@{new}", "--json").stdout)
+    changes = report["changes"]
+    removed, added = missing_names(first, second), missing_names(second, first)
+    wrong = removed ^ reported_names(changes, package, "removed", releases)
+    wrong_added = added ^ reported_names(changes, package, "added", releases)
+    changed = {one["name"] for one in changes if one["status"] == "changed"}
+    types = list(types_that_differ(releases, functions, changed))
     sys.stdout.write(
-        f"{package} {old} {new}: {compiled} headers, {removed} removed, {added} added\n"
+        f"{package} {old} {new}: {len(first.headers)} headers, {len(removed)} removed, "
+        f"{len(added)} added, {len(changed)} changed\n"
     )
-    assert compiled
-    assert not wrong, wrong[:20]
+    assert first.headers
     assert removed
+    assert (wrong, wrong_added, types) == (set(), set(), [])

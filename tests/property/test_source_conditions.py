@@ -12,6 +12,7 @@ from support.preprocessor import expressions_over, truth_by_gcc
 from cudaredist.source_code.branches import Branches, Evaluator, ReleaseMacros
 from cudaredist.source_code.conditions import Macro, Macros, evaluate, tokens_of
 from cudaredist.source_code.read_code import Interest, read_code
+from cudaredist.source_code.work_limit import WorkLimit
 
 VERSIONS = (12040, 12090, 13000)
 UNKNOWN = (None, 0, 1, 12)
@@ -32,7 +33,7 @@ expressions = expressions_over(leaves)
 
 
 def by_us(expression: str, version: int) -> bool | None:
-    macros = Macros({"CUDART_VERSION": Macro([str(version)])}, lambda _: None)
+    macros = Macros({"CUDART_VERSION": Macro([str(version)])}, lambda _: None, WorkLimit(1 << 20))
     value = evaluate(tokens_of(expression), macros)
     return None if value is None else bool(value)
 

@@ -11,6 +11,7 @@ from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, corrected
 from cudaredist.primitives import Version, find_release
 from cudaredist.source_code.api import Api, Form, History, read_api
+from cudaredist.source_code.c_types import Typedefs, type_of
 from cudaredist.source_code.judge_use import argument_changes
 from cudaredist.store.facts_index import Index
 from cudaredist.words import plural
@@ -95,11 +96,12 @@ def api_changes(api: Api, old: Version, new: Version) -> Iterator[ApiChange]:
     """Yield the changes between two releases by status, kind, header and name."""
     before, after = api.bit(old), api.bit(new)
     histories = (*api.names.values(), *api.headers.values(), *api.fields.values())
+    typedefs = _typedefs(api, after)
     changes = [
         change
         for history in histories
         if history.known & before and history.known & after
-        for change in _changes(history, before, after)
+        for change in _changes(history, before, after, typedefs)
     ]
     yield from sorted(changes, key=_order)
 
@@ -114,7 +116,7 @@ def _group(kind: str) -> str:
     return "type" if kind in _TYPES else kind
 
 
-def _changes(history: History, before: int, after: int) -> Iterator[ApiChange]:
+def _changes(history: History, before: int, after: int, typedefs: Typedefs) -> Iterator[ApiChange]:
     """Yield the changes of one name. A name behind a macro is not one of its own."""
     old, new = _form(history, before), _form(history, after)
     if not any(form is not None and not form.is_alias for form in (old, new)):
@@ -124,7 +126,10 @@ def _changes(history: History, before: int, after: int) -> Iterator[ApiChange]:
     elif old is not None and new is None:
         yield _change("removed", old, old.signature, None)
     elif old is not None and new is not None:
-        if not _is_same_text(old, new) and _content(old) != _content(new):
+        # A name of C++ has no declaration to compare.
+        is_known = old.kind == new.kind or "name" not in {old.kind, new.kind}
+        is_same = not is_known or _is_same_text(old, new)
+        if not is_same and _content(old, typedefs) != _content(new, typedefs):
             is_function = old.kind == new.kind == "function"
             advice = argument_changes(old, new) if is_function else ""
             yield _change("changed", new, old.signature, new.signature, advice)
@@ -133,9 +138,12 @@ def _changes(history: History, before: int, after: int) -> Iterator[ApiChange]:
 
 
 def _form(history: History, release: int) -> Form | None:
-    """Return the form in a release. The declaration of C comes before a name of a C++ header."""
+    """Return the form in a release.
+
+    A function's own declaration comes before that of a macro for it, and before a name of C++.
+    """
     forms = [form for form in history.forms if form.releases & release]
-    return min(forms, key=lambda form: form.kind == "name", default=None)
+    return min(forms, key=lambda form: (form.kind == "name", form.is_alias), default=None)
 
 
 def _is_same_text(old: Form, new: Form) -> bool:
@@ -143,12 +151,26 @@ def _is_same_text(old: Form, new: Form) -> bool:
     return (old.kind, old.name, old.signature) == (new.kind, new.name, new.signature)
 
 
-def _content(form: Form) -> object:
-    """Return the parts of a declaration whose change matters."""
-    if form.kind != "function":
-        return form.signature
-    result = form.signature.partition("(")[0].rsplit(" ", 1)[0]
-    return result, tuple(parameter.type for parameter in form.parameters)
+def _content(form: Form, typedefs: Typedefs) -> object:
+    """Return the parts of a declaration whose change matters. Types are those behind typedefs."""
+    if form.kind == "function":
+        result = type_of(form.signature.partition("(")[0], typedefs)
+        parameters = (type_of(one.text, typedefs).as_parameter() for one in form.parameters)
+        return result, tuple(parameters)
+    if form.kind in {"field", "typedef"}:
+        return type_of(form.signature, typedefs)
+    return form.signature
+
+
+def _typedefs(api: Api, release: int) -> Typedefs:
+    """Return the typedefs of a release."""
+
+    def declared(name: str) -> str | None:
+        history = api.names.get(name)
+        form = None if history is None else _form(history, release)
+        return form.signature if form is not None and form.kind == "typedef" else None
+
+    return declared
 
 
 def _change(

@@ -90,6 +90,9 @@ def explain_api(text: str, index: Index) -> ApiReport:
             hint = f"run `{command_line('update-api')}`"
             raise IncompleteError("no tables of APIs in the data", hint=hint)
         raise UnknownNameError("name of the headers", text, (), similar_api_names(text, index))
+    # A header of C++ can declare a function of C again, with other parameters.
+    declared = {row.redist for row in rows if row.kind not in {"name", "field"}}
+    rows = [row for row in rows if row.kind != "name" or row.redist not in declared]
     by_entry = grouped(((row.redist, _role(row), row.parent), row) for row in rows)
     entries = tuple(_entry(text, own, index) for own in by_entry.values())
     return ApiReport(asked=text, entries=entries, exit_code=EXIT_OK)

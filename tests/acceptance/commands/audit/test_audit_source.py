@@ -53,6 +53,16 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
         ('const char *a = "cudaThreadExit()", b = R"x(cudaThreadExit())x";', []),
         ("cudaThread\\\nExit();", [(1, "sure", "removed", "cudaThreadExit")]),
         ("#define STOP() \\\n  cudaThreadExit()", [(2, "sure", "removed", "cudaThreadExit")]),
+        # Alternatives for other releases, selected by a macro of the build.
+        (
+            "#if WITH_CTX\nnppiMirror_8u_C1R_Ctx(a);\n#else\nnppiMirror_8u_C1R(a);\n#endif",
+            [(4, "perhaps", "removed", "nppiMirror_8u_C1R")],
+        ),
+        (
+            "#ifdef V3\n#include <nvtx3/nvToolsExt.h>\n#else\n#include <nvToolsExt.h>\n#endif",
+            [(4, "perhaps", "removed", "nvToolsExt.h")],
+        ),
+        ("#if A\nnppiMirror_8u_C1R(a);\n#endif", [(2, "sure", "removed", "nppiMirror_8u_C1R")]),
         # Functions that the source has itself.
         (
             "int cudaThreadExit(int x) { return x; }\nvoid f() { cudaThreadExit(1); }",
@@ -233,4 +243,4 @@ def test_odd_files_are_read_or_reported(run: Run) -> None:
     report = json.loads(result.stdout)
     paths = {finding["path"] for finding in report["findings"] if finding["exit_code"]}
     assert paths == {"a.cu", "b.cu", "d.cu"}
-    assert report["skipped"] == ["e.cu (larger than 16 MB)"]
+    assert report["skipped"] == ["c.cu (needs too much work)", "e.cu (larger than 16 MB)"]
