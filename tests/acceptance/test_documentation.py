@@ -76,6 +76,7 @@ OF_OTHER_PROGRAMS = {
     "--index-url",
     "--no-deps",
     "--persist-credentials",
+    "--python",
     "--dyn-syms",
     "--refresh-golden",
     "--require-hashes",
