@@ -197,7 +197,8 @@ def declared(compiler: Compiler, header: str, words: Mapping[str, str]) -> set[s
     lines: list[str] = []
     names: list[str] = []
     for name, kind in sorted(words.items()):
-        if name in _KEYWORDS:
+        # GCC would skip the line after the one with an attribute.
+        if name in _KEYWORDS or name == _ATTRIBUTE:
             continue
         # GCC reports an unknown name of an expression only once, so a type is first.
         types = [f"extern char tag_{name}[sizeof({kind} {name})];"] if kind else []
