@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from cudaredist.environments.answers import answers_of
 from cudaredist.environments.environment import JudgedEnvironment
-from cudaredist.environments.error_message import EXAMPLE, ErrorMessage, parse_message
+from cudaredist.environments.error_message import ErrorMessage, parse_message
 from cudaredist.environments.installed import Environment
 from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader, size_of
@@ -21,7 +21,7 @@ from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
-from cudaredist.hints import again, command_line
+from cudaredist.hints import again, command_line, quoted
 from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
 from cudaredist.programs.bundled_licenses import bundled_license_notes
 from cudaredist.programs.declared import Declared, declared_wheels
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from cudaredist.formats.packageset import PackageSet
     from cudaredist.programs.supplied_set import SuppliedSet
 
+_TYPED_LIMIT = 200
+"""Maximum characters of a message in a hint."""
 _UNKNOWN_MESSAGE = "--error: the message names no symbol, library or error of CUDA"
 
 
@@ -106,8 +108,7 @@ def audit_programs(
         for reader in readers
     ]
     if message is not None and not any(report.environments for report in reports):
-        hint = f"run `{command_line('audit', '.venv', error=EXAMPLE)}`"
-        raise UsageError("--error requires an environment", hint=hint)
+        raise _environment_required(message, error or "")
     reports = [_with_license_notes(report, index) for report in reports]
     findings = [finding for report in reports for finding in report.findings]
     unused = (
@@ -124,6 +125,20 @@ def audit_programs(
         return reports[0]
     code = worst_exit_code(report.exit_code for report in reports)
     return AuditReports(programs=tuple(reports), exit_code=code)
+
+
+def _environment_required(message: ErrorMessage, error: str) -> UsageError:
+    """Return the error for a message without an environment, with a way to know more."""
+    # A message of several lines is piped, and not typed again.
+    typed = error if error.isprintable() and len(error) <= _TYPED_LIMIT else "-"
+    hint = f"run `{command_line('audit', '.venv', error=typed)}`"
+    names = [names[0] for names in message.libraries]
+    if message.symbols:
+        hint = f"run `{command_line('which', symbol=next(iter(message.symbols)))}`"
+    elif names:
+        hint = f"run `{command_line('which', quoted(names[0]))}`"
+    text = "--error requires the folder of an environment, such as .venv"
+    return UsageError(text, hint=hint)
 
 
 def _read_set(path: Path) -> "PackageSet":

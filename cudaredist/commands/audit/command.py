@@ -83,13 +83,19 @@ class AuditOptions(Options):
     cache_dir: Path | None = cache_dir_option()
 
     def programs(self) -> list[Path]:
-        """Return the paths, or the active environment. Raises `UsageError` if there is none."""
+        """Return the paths, or the active environment.
+
+        None are needed to name the libraries in a message. Raises `UsageError` for another call
+        without a path.
+        """
         if self.paths:
             return self.paths
         from cudaredist.environments.active import ACTIVE, active_environments
 
         for folder in active_environments():
             return [Path(folder)]
+        if self.error is not None:
+            return []
         message = f"missing PATH: no environment is active ({' or '.join(ACTIVE)})"
         raise UsageError(message, hint=f"run `{again('.venv')}`")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from cudaredist.app import app
 from cudaredist.store.files import read_standard_input
 
 MESSAGE = "ImportError: a.so: undefined symbol: ncclAlltoAll"
+MISSING = "libnccl.so.2: cannot open shared object file: No such file or directory"
 
 
 @pytest.fixture
@@ -72,8 +74,8 @@ def test_audit_answers_as_json(run: Run, site: Path) -> None:
     ("words", "message"),
     [
         (["env", "--error", ""], "the message is empty"),
-        (["a.so", "--error", MESSAGE], "--error requires an environment"),
-        (["--error", MESSAGE], "missing PATH: no environment is active"),
+        (["a.so", "--error", "nothing"], "--error requires the folder of an environment"),
+        (["--error", "no kernel image"], "--error requires the folder of an environment"),
     ],
 )
 def test_audit_refuses_a_message_without_an_answer(
@@ -82,6 +84,24 @@ def test_audit_refuses_a_message_without_an_answer(
     (site.parent / "a.so").write_bytes(elf())
     result = expect_error(run("audit", *words), 2, message)
     assert "hint: run `cudaredist audit " in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("message", "command"),
+    [
+        (MESSAGE, "cudaredist which --symbol ncclAlltoAll"),
+        (f"ImportError: {MISSING}", "cudaredist which libnccl.so.2"),
+    ],
+)
+@pytest.mark.parametrize("paths", [[], ["a.so"]])
+def test_hint_for_a_message_without_an_environment_finds_its_library(
+    run: Run, site: Path, message: str, command: str, paths: list[str]
+) -> None:
+    (site.parent / "a.so").write_bytes(elf())
+    result = expect_error(run("audit", *paths, "--error", message), 2, "requires the folder of")
+    assert f"hint: run `{command}`" in result.stderr
+    found = run(*shlex.split(command)[1:])
+    expect_output(found, 0, "nvidia-nccl-cu12")
 
 
 def test_audit_reports_an_unknown_message_in_a_note(run: Run, site: Path) -> None:
