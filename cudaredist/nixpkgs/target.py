@@ -24,7 +24,6 @@ from cudaredist.nixpkgs.releases import (
     newest_labels,
     rejection,
     set_versions,
-    versioned_sets,
 )
 from cudaredist.primitives import natural_order
 from cudaredist.redists import CUDA
@@ -156,7 +155,8 @@ def _attributes_to_update(
 
     Sets without a CUDA release in their names, such as `cudaPackagesOld`, do not count.
     """
-    oldest = min(map(natural_order, versioned_sets(known)), default=natural_order(""))
+    versioned = (name for name in known if "_" in name)
+    oldest = min(map(natural_order, versioned), default=natural_order(""))
     for attribute in selected:
         if attribute in only_sets or (not only_sets and natural_order(attribute) >= oldest):
             yield attribute

@@ -172,7 +172,7 @@ def test_add_from_failing_server_writes_nothing(
         (["12.9.1", "--url", "https://x.example"], "requires a local file"),
         (["12.9"], "not the name of a CUDA runfile"),
         (["99.9.9"], "no manifest of CUDA 99.9.9"),
-        (["11.0.3"], "no manifest of CUDA 11.0.3"),
+        (["11.0.3"], "the manifest of CUDA 11.0.3 has no driver"),
         ([NAME, "--url", f"file:///{NAME}"], "without a query"),
     ],
 )
