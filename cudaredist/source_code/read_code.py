@@ -318,12 +318,16 @@ class _Reader:
         if after == "(":
             kind = "call"
             end = self._end_of(tokens, position + 1)
-            distinct = {id(each): each for each in contexts[position : end + 1]}
-            is_plain = len(distinct) == 1 or len(set(distinct.values())) == 1
-            if is_plain and end < len(tokens):
+            if end < len(tokens) and self._is_plain(contexts[position : end + 1]):
                 arguments = _arguments(tokens[position + 2 : end])
         line = self._source.line(token.start)
         self.file.uses.append(Use(kind, token.text, line, context, arguments, macro=macro))
+
+    def _is_plain(self, contexts: Sequence[Context]) -> bool:
+        """Check if no condition divides some tokens."""
+        distinct = {id(each): each for each in contexts}
+        self._work.spend(sum(len(each.branches) for each in distinct.values()))
+        return len(distinct) == 1 or len(set(distinct.values())) == 1
 
     def _end_of(self, tokens: Sequence[Token], start: int) -> int:
         """Return the position of the mark that closes the one at `start`, or the last position."""

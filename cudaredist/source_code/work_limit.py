@@ -3,7 +3,7 @@
 Work is counted in steps, not in time, so that two runs have equal results.
 """
 
-_STEPS_PER_BYTE = 20
+_STEPS_PER_BYTE = 5
 """The limit for each byte of a file."""
 _LEAST = 20_000
 """The limit of an empty file."""
