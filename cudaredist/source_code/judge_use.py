@@ -1,12 +1,13 @@
 """Compare a use of the API with the forms of its name in the requested releases."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.source_code.api import Api, Form, History, Parameter
+from cudaredist.source_code.declarations import Declarations
 from cudaredist.source_code.read_code import CodeFile, Interest, Use, is_other_name
 from cudaredist.words import listed
 
@@ -75,8 +76,8 @@ class Change(NamedTuple):
 class Tree(NamedTuple):
     """The facts of all files of a source."""
 
-    own: Mapping[str, int]
-    """The names of the API that the source itself declares, with the releases."""
+    own: Declarations
+    """The names of the API that the source itself declares."""
     members: AbstractSet[str]
     """The names of fields that it declares."""
     types: AbstractSet[str]
@@ -136,7 +137,8 @@ class Judge:
 
     def _doubt(self, use: Use, file: CodeFile, tree: Tree, history: History) -> str:
         """Return why a use may not matter, or empty text."""
-        is_declared = tree.own.get(use.name, 0) & use.context.releases & self.requested
+        declared = tree.own.releases(use.name, file.path)
+        is_declared = declared & use.context.releases & self.requested
         doubts = {
             "the file is read as plain text": use.kind == "text",
             "the source declares this name itself": is_declared,
@@ -334,11 +336,11 @@ def _has_other_type(name: str | None, file: CodeFile) -> bool:
 
 
 def _is_integer(argument: Sequence[str], file: CodeFile) -> bool:
-    """Check if an argument is a number, or a variable that is only declared as one."""
+    """Check if an argument is a number, or a variable or pointer that is only declared as one."""
     *sign, name = argument or ("",)
     if sign in ([], ["-"]) and (_is_literal(name) or name in _DEVICES):
         return True
-    if sign or not name.isidentifier():
+    if sign not in ([], ["*"]) or not name.isidentifier():
         return False
     types = file.words_before.get(name, set())
     return bool(types) and types <= _INTEGERS

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from cudaredist.errors import ReadError, ReadingFrom
 from cudaredist.source_code.api import Api
 from cudaredist.source_code.branches import Evaluator
+from cudaredist.source_code.declarations import Declarations, Includes
 from cudaredist.source_code.judge_use import Tree
 from cudaredist.source_code.read_code import CodeFile, Interest, read_code
 from cudaredist.source_code.read_plain import read_plain
@@ -46,16 +47,15 @@ class SourceTree:
     read: int = 0
     """The number of files that were read."""
     size: int = 0
+    includes: Includes = field(default_factory=Includes)
+    """The includes of all files of C, C++ and CUDA."""
     skipped: dict[str, str] = field(default_factory=dict)
     """The reasons why files were not read, by path."""
 
     @property
     def facts(self) -> Tree:
         """The facts of all files."""
-        own: dict[str, int] = {}
-        for file in self.files:
-            for name, releases in file.own.items():
-                own[name] = own.get(name, 0) | releases
+        own = Declarations(self.files, self.includes)
         members = frozenset[str]().union(*(file.members for file in self.files))
         types = frozenset[str]().union(*(file.types for file in self.files))
         return Tree(own, members, types)
@@ -78,15 +78,16 @@ def read_tree(root: Path, api: Api, interest: Interest) -> SourceTree:
         tree.size += len(data)
         if is_plain(name):
             file = read_plain(data, interest, evaluator.all_releases, name)
-        elif searched.concern(data):
+        else:
+            tree.includes.add(name, data)
+            if not searched.concern(data):
+                continue
             try:
                 file = read_code(data, interest, evaluator)
             except TooMuchWorkError:
                 tree.skipped[name] = _TOO_MUCH
                 continue
             again.append((path, file))
-        else:
-            continue
         file.path = name
         tree.files.append(file)
     definitions = [one for file in tree.files for one in file.definitions]

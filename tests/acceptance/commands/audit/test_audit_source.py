@@ -244,3 +244,17 @@ def test_odd_files_are_read_or_reported(run: Run) -> None:
     paths = {finding["path"] for finding in report["findings"] if finding["exit_code"]}
     assert paths == {"a.cu", "b.cu", "d.cu"}
     assert report["skipped"] == ["c.cu (needs too much work)", "e.cu (larger than 16 MB)"]
+
+
+@pytest.mark.parametrize(("include", "certainty"), [('#include "shim.h"', "perhaps"), ("", "sure")])
+def test_declaration_counts_where_its_file_is_included(
+    run: Run, include: str, certainty: str
+) -> None:
+    _write(b"int cudaThreadExit(int);", "shim.h")
+    found = _audit(run, f"{include}\nvoid f() {{ cudaThreadExit(1); }}")
+    assert found == [(2, certainty, "removed", "cudaThreadExit")]
+
+
+def test_value_of_a_pointer_to_an_integer_is_no_struct(run: Run) -> None:
+    code = "void f(int *id, cudaStream_t s) { cudaMemPrefetchAsync(p, n, *id, s); }"
+    assert _audit(run, code) == [_CHANGED]
