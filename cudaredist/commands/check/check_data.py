@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from cudaredist.commands.check.api_table_findings import ApiTables
 from cudaredist.commands.check.file_findings import (
     feature_findings,
     lock_findings,
@@ -86,9 +87,10 @@ def check_data(
         run_tasks(tasks, workers.jobs, workers.stop)
     for inventory in inventories:
         findings += upstream_findings(inventory)
-    symbols = SymbolTables(store)
-    findings += symbols.findings()
-    findings += feature_findings(store, local, names, symbols)
+    tables = SymbolTables(store), ApiTables(store)
+    for each in tables:
+        findings += each.findings()
+    findings += feature_findings(store, local, names, tables)
     findings += _table_findings(store, local, shipped, driver)
     findings = sorted([*findings, *further], key=_order)
     return CheckReport(

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
+from cudaredist.commands.check.api_table_findings import ApiTables
 from cudaredist.commands.check.findings import finding, own_file_findings
 from cudaredist.commands.check.inventory import Inventory
 from cudaredist.commands.check.report import Finding
@@ -32,9 +34,12 @@ from cudaredist.words import plural
 
 
 def feature_findings(
-    store: Store, local: Mapping[str, Inventory], redists: Sequence[str], symbols: SymbolTables
+    store: Store,
+    local: Mapping[str, Inventory],
+    redists: Sequence[str],
+    tables: tuple[SymbolTables, ApiTables],
 ) -> Iterator[Finding]:
-    """Find missing, stale, broken and orphaned feature files, and libraries without symbols."""
+    """Find missing, stale, broken and orphaned feature files, and what tables lack of them."""
     hint = f"run `{command_line('process-manifests', channel=store.channel)}`"
     for redist in redists:
         hashes = local[redist].sha256 if redist in local else {}
@@ -58,7 +63,9 @@ def feature_findings(
             if label not in hashes:
                 yield about("orphan-features", "a feature file without a manifest")
             elif isinstance(model, Features):
-                yield from symbols.lacking(model, redist, label)
+                yield from chain.from_iterable(
+                    each.lacking(model, redist, label) for each in tables
+                )
                 made_from = model.manifest_sha256, model.redist, model.label
                 if made_from != (hashes[label], redist, str(label)):
                     message = "made from a different manifest than the local one"

@@ -135,6 +135,32 @@ def test_release_by_release_gives_the_same_tables(root: Path, run: Run, tmp_path
     assert snapshot(tmp_path / "data/api") == snapshot(root / "data/api")
 
 
+def test_check_finds_releases_without_tables_and_broken_tables(
+    root: Path, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/manifests").symlink_to(root / "data/manifests")
+    check = ("check", "--offline", "--data-dir", tmp_path / "data")
+    options = (*check[2:], "--cache-dir", root / "cache", "--base-url", root / "source")
+    assert run("process-manifests", "--redist", "cuda", *options).exit_code == 0
+    # Tables are optional.
+    assert "are not in any table" not in run(*check).stdout
+    assert run("update-api", "--version", "12.9.1", *options).exit_code == 0
+    result = run(*check, "--json")
+    found = [one for one in json.loads(result.stdout)["findings"] if one["kind"] == "table-lacks"]
+    messages = [(one["message"], one["redist"], one["release"]) for one in found]
+    assert messages == [("the headers of cuda_cudart are not in any table", "cuda", "13.0.2")], (
+        result.stdout
+    )
+    assert run("update-api", *options).exit_code == 0
+    path = tmp_path / "data/api/cuda_cudart.json"
+    assert "are not in any table" not in run(*check).stdout
+    path.write_bytes(path.read_bytes().replace(b'"cuda_cudart"', b'"cudnn"'))
+    assert "is the table of cudnn" in run(*check).stdout
+    path.write_text("{")
+    assert "api/cuda_cudart.json" in run(*check).stdout
+
+
 def test_broken_header_is_a_warning(root: Path, run: Run, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data/manifests").symlink_to(root / "data/manifests")
