@@ -183,7 +183,7 @@ REFUSED: tuple[Refusal[AuditOptions], ...] = (
 
 @command(AuditOptions, REFUSED)
 def audit(options: AuditOptions, session: Session) -> int:
-    """Report the CUDA libraries, releases and GPUs that a program needs.
+    """Report what a program needs of CUDA, and explain errors.
 
     Examples:
 

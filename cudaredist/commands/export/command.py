@@ -223,7 +223,7 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
 
 @command(ExportOptions, REFUSED)
 def export(options: ExportOptions, session: Session) -> int:
-    """Convert a package set to a consumer's format.
+    """Convert a package set to the format of another tool.
 
     Examples:
 
