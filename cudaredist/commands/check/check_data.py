@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from cudaredist.commands.check.api_table_findings import ApiTables
+from cudaredist.commands.check.archive_tables import ApiTables, SymbolTables
 from cudaredist.commands.check.file_findings import (
     feature_findings,
     lock_findings,
@@ -19,7 +19,6 @@ from cudaredist.commands.check.inventory import (
     upstream_findings,
 )
 from cudaredist.commands.check.report import CheckReport, Finding, FindingKind
-from cudaredist.commands.check.symbol_table_findings import SymbolTables
 from cudaredist.errors import (
     EXIT_CONTENT,
     EXIT_INCOMPLETE,

@@ -6,11 +6,10 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from cudaredist.commands.check.api_table_findings import ApiTables
+from cudaredist.commands.check.archive_tables import ArchiveTables
 from cudaredist.commands.check.findings import finding, own_file_findings
 from cudaredist.commands.check.inventory import Inventory
 from cudaredist.commands.check.report import Finding
-from cudaredist.commands.check.symbol_table_findings import SymbolTables
 from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.features.derive import RULES
 from cudaredist.features.legacy import is_legacy
@@ -37,7 +36,7 @@ def feature_findings(
     store: Store,
     local: Mapping[str, Inventory],
     redists: Sequence[str],
-    tables: tuple[SymbolTables, ApiTables],
+    tables: Sequence[ArchiveTables],
 ) -> Iterator[Finding]:
     """Find missing, stale, broken and orphaned feature files, and what tables lack of them."""
     hint = f"run `{command_line('process-manifests', channel=store.channel)}`"
