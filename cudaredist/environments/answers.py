@@ -21,8 +21,8 @@ from cudaredist.sets.library_names import DRIVER_OWNERS, stem_of
 from cudaredist.tables.driver_support import lowest_driver, lowest_ptx_driver, release_of_ptx
 from cudaredist.wheel_projects import other_project
 
-_KINDS = frozenset({"missing-library", "run-path", "damaged-file"})
-"""Findings about libraries that the loader does not find or read."""
+_KINDS = frozenset({"missing-library", "run-path", "damaged-file", "requirement"})
+"""Findings about libraries that the loader does not find or read, or that a file refuses."""
 _RUNTIME = "nvidia-cuda-runtime"
 _CUDNN = "libcudnn"
 _find_names = re.compile(r"(?<![\w.+-])[\w.+-]+\.so[.0-9]*").findall
@@ -46,8 +46,10 @@ class Answers:
         """Yield the answers. `gpus` are the required capabilities."""
         for name, sonames in self._message.symbols.items():
             yield self._symbol(name, sonames)
+        claimed = {name for claim in self._message.claims for name in claim.names}
         for names in self._message.libraries:
-            yield from self._library(names)
+            if claimed.isdisjoint(names):
+                yield from self._library(names)
         for claim in self._message.claims:
             yield from self._library(claim.names[::-1], claim)
         if self._message.is_mixed_cudnn:
@@ -240,7 +242,7 @@ class Answers:
         return ErrorAnswer(kind="symbol", name=name, message=message, path=path)
 
     def _is_about(self, finding: Finding, names: Sequence[str]) -> bool:
-        """Check if a finding reports that a library is not found or read."""
+        """Check if a finding reports that a library is not found, read or accepted."""
         if finding.kind not in _KINDS:
             return False
         if not {*names}.isdisjoint(_find_names(finding.message)):

@@ -21,6 +21,7 @@ from cudaredist.environments.opened_findings import OpenedFindings
 from cudaredist.environments.plugins import Plugins
 from cudaredist.environments.repairs import Repairs
 from cudaredist.environments.requirements_in_use import project_of, requirements_with
+from cudaredist.environments.version_checks import refused_libraries
 from cudaredist.environments.wheel_fixes import WheelFix, fix_for
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
@@ -115,6 +116,7 @@ class JudgedEnvironment:
         yield from self._unread_findings(damaged)
         yield from self._damage_findings()
         yield from self._metadata.all(damaged)
+        yield from self._refused_findings()
         yield from self._opened.all()
         yield from self._preloaded_findings()
         yield from self._library_path_findings()
@@ -385,6 +387,19 @@ class JudgedEnvironment:
     def _display_path(self, path: str) -> str:
         """Return the path of a file in messages."""
         return path.removeprefix(f"{os.path.realpath(self.environment.path)}/")
+
+    def _refused_findings(self) -> Iterator[Finding]:
+        """Yield a finding for each library that a file refuses because it is too old."""
+        for user, soname, package, cuda, first in refused_libraries(self.libraries, self._data):
+            title = self.owners.title_of(user)
+            message = f"{user.display_path} ({title}) was compiled for CUDA {cuda}, and accepts "
+            message += f"{soname} of this or a later release, but {package.title} is installed"
+            versions = SpecifierSet(f">={first}") if first else SpecifierSet()
+            repair = self.repairs.install(package.project, versions) if first else None
+            if repair is None and first:
+                opponent = next(self.repairs.opponents(package.project, versions), "")
+                message += f", and {opponent}" if opponent else ""
+            yield Finding("requirement", message, user.display_path, repair)
 
     # -- libraries that are found otherwise than by the files themselves
 

@@ -57,7 +57,7 @@ _find_unloaded = re.compile(rf"unable to load {_PRODUCT}", re.IGNORECASE).findal
 _find_older = re.compile(rf"newer version of {_PRODUCT}").findall
 _find_needed = re.compile(
     r"(?<![\w+-])(lib[\w+-]++)\.so[.0-9]*+ is too old; it is version [.0-9]{1,20}, "
-    r"need at least ([0-9]{1,9}(?:\.[0-9]{1,9}){0,4})"
+    r"need at least (?:version )?([0-9]{1,9}(?:\.[0-9]{1,9}){0,4})"
 ).findall
 _find_compiled_with = re.compile(
     r"Loaded runtime CuDNN library: [.0-9]{1,20} but source was compiled with: "
