@@ -160,12 +160,14 @@ class Answers:
         """Yield the findings about a library, or else the file that is loaded."""
         reported = [finding for finding in self._findings if self._is_about(finding, names)]
         for finding in reported:
+            # A library that is optional for its package is not for a user with its error.
+            is_optional = finding.is_warning and finding.hint is None and finding.opened
             yield ErrorAnswer(
                 kind="library",
                 name=names[0],
                 message=finding.message,
                 path=finding.path,
-                hint=finding.hint,
+                hint=self._absent(names).hint if is_optional else finding.hint,
             )
         if reported:
             return

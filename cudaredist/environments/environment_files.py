@@ -29,6 +29,11 @@ class EnvironmentFiles:
         """The files that the loader of glibc can load."""
         return [file for file in self.environment.files if file.binary.kind == "elf"]
 
+    @property
+    def pe_files(self) -> list[ProgramFile]:
+        """The programs and libraries of Windows."""
+        return [file for file in self.environment.files if file.binary.kind == "pe"]
+
     def for_user(self, user: ProgramFile, name: str) -> ProgramFile | None:
         """Return a file with a name for the machine of its user."""
         machine = user.binary.machine

@@ -134,7 +134,8 @@ def _distribution(folder: Path) -> Distribution:
     record = foreign_text(folder / "RECORD", _TEXT_LIMIT).splitlines()
     files: dict[str, RecordedFile] = {}
     for line in record:
-        row = _row(line) if ".py" not in line and len(line) <= _LINE_LIMIT else []
+        is_module = ".py" in line and ".pyd" not in line
+        row = [] if is_module or len(line) > _LINE_LIMIT else _row(line)
         if row:
             name_in_site, *digest_and_size = row
             files[_normalized(f"{site}/{name_in_site}")] = _recorded(*digest_and_size[:2])

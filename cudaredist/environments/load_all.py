@@ -33,7 +33,7 @@ def load_all(environment: Environment, data: AuditData) -> LoadedLibraries:
     loadings = load_each(files, preloads, loader)
     uses = list(find_uses(files, preloads, loadings, data))
     replaced = replaced_files(files, uses)
-    opened = OpenedLibraries(files, preloads.names, requirements, loader, loadings, data)
+    opened = OpenedLibraries(files, preloads, requirements, loader, loadings, data)
     damaged = (use for use in uses if use.loaded.found_by == "damaged")
     return LoadedLibraries(
         files=files,

@@ -1,23 +1,28 @@
 """The libraries that the files of an environment open when they run, as the loader finds them.
 
-The names are those in the data of the files, so a program may never open some of them.
+The names are those in the data of the files, so a program may never open some of them. Windows
+searches for a DLL in folders that modules name when they are imported, so each DLL of an
+environment counts as found. Then DLLs that files import are examined in the same way.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from pathlib import Path
 from typing import NamedTuple, Self
 
 from cudaredist.environments.environment_files import EnvironmentFiles
 from cudaredist.environments.installed import Distribution
 from cudaredist.environments.loader import FoundFile, Loaded, Loader, Loading, fitting_names
+from cudaredist.environments.preloads import Preloads
 from cudaredist.environments.requirements_in_use import RequirementsInUse, projects_of
 from cudaredist.features.library_symbols import import_groups
 from cudaredist.formats.library_policy import LoadedLibrary
 from cudaredist.grouping import grouped
 from cudaredist.programs.library_names import original_name, possible_sonames
 from cudaredist.programs.program import AuditData, ProgramFile
-from cudaredist.sets.library_names import stem_of
+from cudaredist.sets.library_names import key_of, stem_of
 
 _OWN_PATH = "dladdr"
 """The function with which a library finds its own folder."""
@@ -56,19 +61,23 @@ class OpenedLibraries:
     def __init__(
         self,
         files: EnvironmentFiles,
-        preloaded: Collection[str],
+        preloads: Preloads,
         requirements: RequirementsInUse,
         loader: Loader,
         loadings: Mapping[str, Loading],
         data: AuditData,
     ) -> None:
-        """Take the names that packages load first, and the loaded libraries of each file."""
-        self._files, self._preloaded, self._requirements = files, preloaded, requirements
+        """Take the libraries that packages load first, and the loaded libraries of each file."""
+        self._files, self._preloads, self._requirements = files, preloads, requirements
+        self._preloaded = preloads.names
         self._loader, self._loadings, self._data = loader, loadings, data
         self._knows_own_path = cache(_knows_own_path)
         all_files = files.environment.files
+        self._dlls = DllFolders(files)
         self._by_stem = grouped((stem_of(name), file) for file in all_files for name in file.names)
-        self._opened = {file: list(self._open_all(file)) for file in files.elf_files}
+        self._opened = {
+            file: list(self._open_all(file)) for file in (*files.elf_files, *files.pe_files)
+        }
         """The names of CUDA libraries that each file opens, with the files for them."""
 
     @property
@@ -89,9 +98,16 @@ class OpenedLibraries:
 
     def _open_all(self, user: ProgramFile) -> Iterator[tuple[str, FoundFile | None]]:
         """Yield the names of CUDA libraries that a file opens, with the files for them."""
-        for name in user.binary.opens:
+        is_dll = user.binary.kind == "pe"
+        imported = user.binary.needed if is_dll else ()
+        for name in dict.fromkeys((*imported, *user.binary.opens)):
             if self._data.is_cuda_library(name, self._files.platforms):
-                yield name, self._found_alone(name, self._loadings[user.path])
+                found = (
+                    self._dlls.find(name, user)
+                    if is_dll
+                    else self._found_alone(name, self._loadings[user.path])
+                )
+                yield name, found
 
     def _unopened(self, user: ProgramFile, name: str) -> Unopened | None:
         """Return an opened library to report, or None."""
@@ -155,6 +171,8 @@ class OpenedLibraries:
 
     def _is_required(self, user: ProgramFile, name: str) -> bool:
         """Check if a file surely needs an opened library that the policy has no rule for."""
+        if user.binary.kind == "pe" and name in user.binary.needed:
+            return not self._preloads.is_optional(name, user)
         owner, catalog = self._files.owners.of(user), self._data.catalog
         if owner is not None and user in self._files.nvidia_files:
             return stem_of(name) in {stem_of(path.rpartition("/")[2]) for path in owner.files}
@@ -182,11 +200,13 @@ class OpenedLibraries:
 
     def _caller(self, user: ProgramFile, name: str) -> ProgramFile | None:
         """Return a file with which a name is found if it loads or opens the user."""
+        if user.binary.kind == "pe":
+            return None
         for loaded, by_name in self._contexts.get(user.path, ()):
             if loaded.parent is not None and self._loader.open(name, loaded, by_name):
                 return loaded.parent.file
-        for main, names in self._opened.items():
-            opened = [library for _, library in names if library is not None]
+        for main in self._files.elf_files:
+            opened = [library for _, library in self._opened[main] if library is not None]
             if any(library.file is user for library in opened):
                 loading = self._loadings[main.path]
                 root = loading.files[0]
@@ -205,6 +225,26 @@ class OpenedLibraries:
             for loaded in loading.files[1:]:
                 contexts[loaded.file.path].append((loaded, loading.by_name))
         return contexts
+
+
+class DllFolders:
+    """The DLLs of an environment, and those in the folders of PATH and CUDA_PATH."""
+
+    def __init__(self, files: EnvironmentFiles) -> None:
+        names = ((key_of(name), file) for file in files.pe_files for name in file.names)
+        self._by_name = grouped(names)
+        folders = [*map(Path, os.environ.get("PATH", "").split(os.pathsep))]
+        folders.append(Path(os.environ.get("CUDA_PATH", ""), "bin"))
+        self._folders = [folder for folder in folders if folder.is_absolute()]
+
+    def find(self, name: str, user: ProgramFile) -> FoundFile | None:
+        """Return the file for a DLL, None if there is none."""
+        for file in self._by_name.get(key_of(name), ()):
+            if file.binary.machine == user.binary.machine:
+                return FoundFile(found_by="other-code", path=file.path, file=file)
+        paths = (folder / name for folder in self._folders)
+        path = next((path for path in paths if path.is_file()), None)
+        return None if path is None else FoundFile(found_by="system", path=str(path))
 
 
 def _by_file_name(files: Sequence[FoundFile]) -> dict[str, FoundFile]:

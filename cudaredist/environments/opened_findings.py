@@ -85,7 +85,8 @@ class OpenedFindings:
         return newer or Repair(commands=(export,))
 
     def _fix_for_missing(self, group: Sequence[Unopened]) -> Repair | None:
-        """Return the repair that installs the wheels of missing libraries, if it is known."""
+        """Return the repair that installs the wheels of missing libraries, if any is known."""
+        parts: dict[Repair, None] = {}
         for each in group:
             names = fitting_names(each.name, self._data.catalog.others(each.name))
             for soname in names[::-1]:
@@ -94,8 +95,9 @@ class OpenedFindings:
                     soname, files, self._libraries.files.environment, self._data, self._repairs
                 )
                 if fix.repair is not None:
-                    return fix.repair
-        return None
+                    parts[fix.repair] = None
+                    break
+        return self._repairs.combined(parts) or next(iter(parts), None)
 
 
 def _by_severity(item: tuple[tuple[str, bool, bool], object]) -> tuple[bool, str]:

@@ -13,10 +13,13 @@ from cudaredist.environments.loader import FoundFile
 from cudaredist.environments.loader_modules import module_rules
 from cudaredist.environments.requirements_in_use import required_projects
 from cudaredist.formats.library_policy import LibraryPolicy, Preload
+from cudaredist.programs.library_names import family_of
 from cudaredist.programs.program import ProgramFile
+from cudaredist.sets.library_names import key_of
 from cudaredist.store.files import foreign_text
 
 _LIBRARY = ".so"
+_DLL = ".dll"
 _MODULE_LIMIT = 4 << 20
 _is_common_folder = re.compile(r".*/cu[0-9]+/lib/[^/]+").fullmatch
 
@@ -107,7 +110,12 @@ class Preloads:
         """Check if the package of a file can be imported without a library."""
         projects = self._owners.projects_of([user])
         rules = (rule for rule in self._optional if not projects.isdisjoint(rule.projects))
-        return any(fnmatchcase(soname, name) for rule in rules for name in rule.names)
+        names = [name for rule in rules for name in rule.names]
+        if key_of(soname).endswith(_DLL):
+            # Rules have the names of Linux: `libcudnn.so.*` is also `cudnn64_9.dll`.
+            families = {family_of(name).removeprefix("lib").lower() for name in names}
+            return family_of(soname) in families
+        return any(fnmatchcase(soname, name) for name in names)
 
 
 def _installed_rules(

@@ -23,6 +23,7 @@ from cudaredist.programs.program import (
     Majors,
     ProgramFile,
     common_majors,
+    majors_of,
     paths_of,
 )
 from cudaredist.programs.repair import Install, Repair
@@ -142,14 +143,22 @@ def _providers(
     siblings = [file for file in environment.files if file.path in paths]
     majors = common_majors(stated_majors(file, catalog) for file in files)
     sibling_majors = common_majors(stated_majors(file, catalog) for file in siblings)
+    opened_majors = common_majors(_opened_majors(file, catalog) for file in siblings)
     # The surest evidence is first. It counts only if it selects a single project.
     choices = (
         [library for library in known if library.project in declared],
         [library for library in known if library.major in majors],
         [library for library in known if library.major in sibling_majors],
+        [library for library in known if library.major in opened_majors],
         [library for library in known if library.project in environment.distributions],
     )
     for chosen in choices:
         if len({library.project for library in chosen}) == 1:
             return tuple(chosen)
     return tuple(known)
+
+
+def _opened_majors(file: ProgramFile, catalog: Catalog) -> Majors:
+    """Return the CUDA majors of the libraries that a file may open, if they agree."""
+    provided = (catalog.providers(name, file.platforms) for name in file.binary.opens)
+    return common_majors(map(majors_of, provided))

@@ -1,5 +1,6 @@
 """Changes that resolve a finding, and the commands that make them."""
 
+import os
 from collections.abc import Mapping
 from shlex import quote
 from typing import Literal, NamedTuple, TypeAlias
@@ -16,6 +17,8 @@ COMMANDS: Mapping[Installer, tuple[str, str, str]] = {
     "conda": ("conda remove", "conda install", "conda install --force-reinstall"),
 }
 """Commands that remove, install, and install again."""
+_PYTHON = "Scripts/python" if os.name == "nt" else "bin/python"
+"""The interpreter of a virtual environment."""
 _ORDER = ("===", "==", "~=", ">=", ">", "!=", "<=", "<")
 _CONDA_PRODUCTS = frozenset({"cudnn", "cutensor", "nccl"})
 """Products whose packages have the same names and versions in conda-forge."""
@@ -75,7 +78,7 @@ class Repair(NamedTuple):
             return command
         path = quote(self.environment)
         if self.installer == "pip":
-            return f"{path}/bin/python -m {command}"
+            return f"{path}/{_PYTHON} -m {command}"
         option = "--python" if self.installer == "uv" else "--prefix"
         return f"{command} {option} {path}"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.binaries import Symbol, elf
+from support.binaries import Symbol, elf, pe
 from support.environments import install, library
 from support.programs import audit_data, cudnn, known
 
@@ -38,10 +38,10 @@ LIBRARIES = [
 ]
 
 
-def findings(folder: Path) -> list[Finding]:
+def findings(folder: Path, libraries: Sequence[KnownLibrary] = LIBRARIES) -> list[Finding]:
     reader = ProgramReader(cache=Cache(folder.with_suffix(".cache")), paths=[folder])
     (environment,) = reader.read_all().environments
-    data = audit_data(LIBRARIES)
+    data = audit_data(libraries)
     return list(JudgedEnvironment(load_all(environment, data), data).findings())
 
 
@@ -273,3 +273,92 @@ def test_library_that_is_opened_with_another_one_is_found(tmp_path: Path) -> Non
     paths = ":".join(f"$ORIGIN/../{folder}" for folder in (FOLDER, "nvidia/cusparselt/lib"))
     install(tmp_path, "example", "1.0", {"example/a.so": opening(NVRTC, SPARSE, runpath=paths)})
     assert findings(tmp_path) == []
+
+
+# -- Windows
+
+
+CUBLAS_DLL = "cublas64_12.dll"
+DLLS = [
+    known(CUBLAS_DLL, "12.4.1", platform="windows-x86_64"),
+    known("cublas64_13.dll", "13.0.2", project="nvidia-cublas", platform="windows-x86_64"),
+    *(
+        each._replace(soname=name, platform="windows-x86_64")
+        for each in cudnn("9.5.1", 12, 13)
+        for name in ("cudnn64_9.dll", "cudnn_ops64_9.dll")
+    ),
+]
+
+
+def opening_dll(*names: str, **facts: Any) -> bytes:
+    """Return a DLL with names of others in its data."""
+    return pe(sections={".data": "\0".join(["", *names, ""]).encode()}, **facts)
+
+
+def put_dlls(site: Path, *others: str, **facts: Any) -> None:
+    """Install a package like ctranslate2, which opens cuBLAS by its name."""
+    files = {"example/example.dll": opening_dll("nvcuda.dll", CUBLAS_DLL, **facts)}
+    files |= {f"example/{name}": pe(name=name) for name in others}
+    install(site, "example", "1.0", files)
+
+
+def test_dll_that_is_opened_and_absent_is_a_warning(tmp_path: Path) -> None:
+    """ctranslate2 4.8.5: "Library cublas64_12.dll is not found or cannot be loaded"."""
+    put_dlls(tmp_path)
+    (finding,) = findings(tmp_path, DLLS)
+    assert finding.message == (
+        f"the loader does not find {CUBLAS_DLL}, which example/example.dll opens; "
+        "optional for example 1.0"
+    )
+    assert (finding.exit_code, finding.hint) == (0, None)
+
+
+def test_dll_that_is_imported_and_absent_is_a_finding(tmp_path: Path) -> None:
+    put_dlls(tmp_path, imports=[CUBLAS_DLL])
+    (finding,) = findings(tmp_path, DLLS)
+    assert finding.exit_code == 1
+    assert finding.hint == "pip install 'nvidia-cublas-cu12>=12.4.1.7'"
+
+
+def test_wheels_of_all_imported_dlls_are_installed_at_once(tmp_path: Path) -> None:
+    put_dlls(tmp_path, imports=[CUBLAS_DLL, "cudnn64_9.dll"])
+    (finding,) = findings(tmp_path, DLLS)
+    assert finding.hint == (
+        "pip install 'nvidia-cublas-cu12>=12.4.1.7' 'nvidia-cudnn-cu12>=9.5.1.7,<10'"
+    )
+
+
+def test_imported_dll_that_the_package_works_without_is_a_warning(tmp_path: Path) -> None:
+    """`import cupy` works without cuDNN."""
+    files = {"cupy/cudnn.pyd": pe(imports=["cudnn64_9.dll"])}
+    install(tmp_path, "cupy-cuda12x", "13.6.0", files)
+    (finding,) = findings(tmp_path, DLLS)
+    assert finding.exit_code == 0
+
+
+@pytest.mark.parametrize("name", [CUBLAS_DLL, "CUBLAS64_12.DLL"])
+def test_dll_in_the_environment_is_found(tmp_path: Path, name: str) -> None:
+    put_dlls(tmp_path, name, imports=[CUBLAS_DLL])
+    assert findings(tmp_path, DLLS) == []
+
+
+@pytest.mark.parametrize("variable", ["PATH", "CUDA_PATH"])
+def test_dll_in_path_is_found(
+    tmp_path: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_dlls(tmp_path / "env")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / CUBLAS_DLL).write_bytes(pe(name=CUBLAS_DLL))
+    monkeypatch.setenv(variable, str(folder if variable == "PATH" else tmp_path))
+    assert findings(tmp_path / "env", DLLS) == []
+
+
+def test_part_of_a_copied_dll_is_a_finding_with_the_wheel_for_its_cuda(tmp_path: Path) -> None:
+    """ctranslate2 contains cudnn64_9.dll alone: "Could not locate cudnn_ops64_9.dll"."""
+    copy = opening_dll("cudnn_ops64_9.dll", name="cudnn64_9.dll")
+    files = {"example/cudnn64_9.dll": copy, "example/example.dll": opening_dll(CUBLAS_DLL)}
+    install(tmp_path, "example", "1.0", files)
+    finding, _ = findings(tmp_path, DLLS)
+    assert "cudnn_ops64_9.dll" in finding.message
+    assert finding.hint == "pip install 'nvidia-cudnn-cu12>=9.5.1.7,<10'"
