@@ -7,8 +7,8 @@ that descriptions are in `Annotated`.
 """
 
 import inspect
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar, Literal, Self, dataclass_transform
 
 from pydantic import ConfigDict
 
@@ -21,17 +21,50 @@ def _describe(schema: dict[str, Any], entry: type) -> None:
     schema["description"] = inspect.cleandoc(entry.__doc__ or "")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class PlainEntry:
-    """Base class of the parts of a report."""
+    """Base class of the parts of a report.
+
+    Subclasses are dataclasses that share these methods: to generate them for each class takes as
+    long as a query.
+    """
 
     __pydantic_config__: ClassVar = ConfigDict(
         extra="forbid", strict=True, json_schema_extra=_describe
     )
     """Only for the JSON Schema, and for models with such a part."""
+    _defaults: ClassVar[dict[str, Any]]
+    """The fields in order. Those without a default have `MISSING`."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(init=False, eq=False, repr=False)(cls)
+        cls._defaults = {
+            one.name: one.default if one.default_factory is MISSING else one.default_factory()
+            for one in fields(cls)  # type: ignore[arg-type]  # mypy knows no fields of a transform
+        }
+
+    def __init__(self, **values: Any) -> None:  # noqa: ANN401 - the fields' types
+        """Set the fields. Raises `TypeError` for a missing or an unknown field."""
+        state = self._defaults | values
+        if len(state) > len(self._defaults) or MISSING in state.values():
+            raise TypeError(f"{sorted(values)} are not the fields of {type(self).__name__}")
+        vars(self).update(state)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({values})"
+
+    def changed(self, **values: Any) -> Self:  # noqa: ANN401 - the fields' types
+        """Return a copy with other values of some fields."""
+        return type(self)(**(vars(self) | values))
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlainAnswer(PlainEntry):
     """The result of a command."""
 
@@ -39,14 +72,12 @@ class PlainAnswer(PlainEntry):
     command: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlainReport(PlainAnswer):
     """The result of a command, with its exit code."""
 
     exit_code: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlainArchive(PlainEntry):
     """Base class of report entries about one archive."""
 
@@ -65,8 +96,8 @@ class PlainArchive(PlainEntry):
     @classmethod
     def of(cls, redist: str, label: Version, archive: Archive, **more: Any) -> Self:  # noqa: ANN401 - the fields of the subclass
         """Return a report on an archive, with additional fields."""
-        fields = {"redist": redist, "release": str(label), "version": str(archive.version)}
-        return cls(**fields, **archive.id._asdict(), **more)
+        known = {"redist": redist, "release": str(label), "version": str(archive.version)}
+        return cls(**known, **archive.id._asdict(), **more)
 
 
 def as_json(value: object) -> Any:  # noqa: ANN401 - any JSON value

@@ -5,7 +5,6 @@ from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -156,7 +155,7 @@ class ProgramVulnerabilities:
                 result.append(own[0])
                 continue
             serious = next(entry for entry in own if entry.state in SERIOUS)
-            result.append(replace(serious, state="unknown", reason="its release is not known"))
+            result.append(serious.changed(state="unknown", reason="its release is not known"))
         return tuple(result)
 
     def findings(

@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -22,7 +21,6 @@ _LIMITS: dict[Limit, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueryReport(PlainReport):
     """The result of query."""
 

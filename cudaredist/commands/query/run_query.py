@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +139,8 @@ def written_report(
     """Return the report of a query whose rows a template wrote to a file."""
     is_stale = EXIT_FINDINGS if status == "would-write" else EXIT_OK
     code = worst_exit_code((report.exit_code, is_stale))
-    written = replace(report, output=str(output), size=size, status=status, exit_code=code)
-    return replace(written, columns=(), rows=())
+    written = report.changed(output=str(output), size=size, status=status, exit_code=code)
+    return written.changed(columns=(), rows=())
 
 
 def _report(

@@ -264,8 +264,7 @@ def _with_archives(exporters: Sequence[_Exporter], index: Index) -> Iterator[Sym
         labels = {row.label for row in own}
         archive_id = ArchiveId(library.package, library.platform, library.variant)
         for hit in hits:
-            yield replace(
-                hit,
+            yield hit.changed(
                 project=projects.get((hit.channel, hit.redist, hit.last, archive_id)),
                 since=since(parse_label(hit.first), examined, labels),
                 until=until(parse_label(hit.last), examined, labels),

@@ -1,6 +1,6 @@
 """The report of which."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -10,7 +10,6 @@ from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.plain_report import PlainArchive, PlainEntry, PlainReport
 
 
-@dataclass(frozen=True, kw_only=True)
 class SymbolLibrary(PlainEntry):
     """A library of a package that exports symbols."""
 
@@ -30,14 +29,12 @@ class SymbolLibrary(PlainEntry):
     stub: Annotated[bool, Field(description="Only for linking")] = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExaminedLibrary(SymbolLibrary):
     """A library with the releases whose symbols are known."""
 
     releases: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SymbolHit(SymbolLibrary):
     """One symbol of one library, and the releases of a package that export it."""
 
@@ -65,7 +62,6 @@ class SymbolHit(SymbolLibrary):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class WhichHit(PlainArchive):
     """A file of an archive."""
 
@@ -91,7 +87,6 @@ class WhichHit(PlainArchive):
     ] = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class OutsideProvider(PlainEntry):
     """The provider of a library outside the redistributables, such as the driver."""
 
@@ -106,7 +101,6 @@ class OutsideProvider(PlainEntry):
     ] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class WhichReport(PlainReport):
     """The result of which."""
 
