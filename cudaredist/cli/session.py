@@ -31,10 +31,11 @@ from cudaredist.redists import CUDA, NVIDIA_BASE, REDISTS, Redist, find_redist
 from cudaredist.words import shown, without_secrets
 
 if TYPE_CHECKING:
+    from cudaredist.formats.error_report import ErrorReport
     from cudaredist.formats.names import Channel
     from cudaredist.formats.outcomes import FeatureOutcome, ManifestOutcome
     from cudaredist.formats.plain_report import PlainAnswer, PlainReport
-    from cudaredist.formats.report import Answer, ErrorReport, Report
+    from cudaredist.formats.report import Answer, Report
     from cudaredist.progress import Progress
     from cudaredist.sources.chain import SourceChain
     from cudaredist.sources.protocol import Settings

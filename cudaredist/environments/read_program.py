@@ -25,7 +25,7 @@ from cudaredist.errors import (
 )
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.gather import gather
-from cudaredist.formats.report import ErrorReport
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.grouping import grouped
 from cudaredist.programs.declared import Declared, read_declared
 from cudaredist.programs.program import ProgramFile, WheelMember

@@ -2,8 +2,9 @@
 
 from pydantic import Field
 
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import ManifestStatus
-from cudaredist.formats.report import ErrorReport, ReleaseName
+from cudaredist.formats.report import ReleaseName
 
 
 class FeatureOutcome(ReleaseName):

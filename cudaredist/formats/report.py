@@ -1,25 +1,22 @@
-"""Base classes of reports, and errors as data."""
+"""Base classes of reports."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from cudaredist.errors import EXIT_FINDINGS, CudaRedistError, worst_exit_code
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import ManifestStatus, OutputName
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version
-from cudaredist.words import without_secrets
 
 if TYPE_CHECKING:
     from cudaredist.formats.features import OutputSize
 
 Kind = TypeVar("Kind", bound=str)
 """The kinds of a command's findings."""
-
-PublicText = Annotated[str, AfterValidator(without_secrets)]
-"""A message without the credentials of its addresses."""
 
 
 class Answer(OwnModel):
@@ -119,32 +116,6 @@ class BaseFinding(OwnModel, Generic[Kind]):
         """Return a finding, by default with the exit code of its kind."""
         fields = {"kind": kind, "message": message, "exit_code": cls.exit_code_of(kind)}
         return cls.model_validate(fields | more)
-
-
-class ErrorReport(OwnModel):
-    """An error as data."""
-
-    kind: str
-    message: PublicText
-    reason: PublicText = Field(
-        description="The message without the affected file, equal for equal failures"
-    )
-    hint: PublicText | None = None
-    changes: tuple[PublicText, ...] = ()
-    exit_code: int
-
-    @classmethod
-    def of(cls, error: CudaRedistError | Self) -> Self:
-        """Return an error as data."""
-        if not isinstance(error, CudaRedistError):
-            return error
-        return cls.model_validate(error, from_attributes=True)
-
-    def about(self, subject: str) -> Self:
-        """Prefix the message with its subject, unless it already begins with it."""
-        if self.message.startswith(subject):
-            return self
-        return self.model_copy(update={"message": f"{subject}: {self.message}"})
 
 
 class ItemOutcome(Protocol):

@@ -8,9 +8,10 @@ from pydantic import Field
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.coverage import Coverage
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.library_policy import Owner
 from cudaredist.formats.package_vulnerability import PackageVulnerability
-from cudaredist.formats.report import BaseFinding, ErrorReport, Report
+from cudaredist.formats.report import BaseFinding, Report
 from cudaredist.formats.settings import AuditFindingKind
 
 Names: TypeAlias = tuple[str, ...]

@@ -5,7 +5,8 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.formats.base import OwnModel
-from cudaredist.formats.report import BaseFinding, ErrorReport, Report
+from cudaredist.formats.error_report import ErrorReport
+from cudaredist.formats.report import BaseFinding, Report
 from cudaredist.formats.settings import AuditFindingKind
 from cudaredist.source_code.judge_use import Certainty, ChangeKind
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cudaredist.errors import CudaRedistError, IncompleteError, UnknownNameError, UsageError
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.lock import LockEntry
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.registry import parse_own_json
-from cudaredist.formats.report import ErrorReport
 from cudaredist.hints import again, command_line
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version, find_release, resolved_path, sha256_of

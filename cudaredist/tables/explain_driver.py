@@ -5,6 +5,7 @@ The rules are in `driver_support.py`.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from cudaredist.formats.driver_policy import DriverPolicy, ForwardCompatibility, LastBranch
 from cudaredist.formats.tables import CapabilityEntry
@@ -95,7 +96,7 @@ def _releases(
             statement += " without cuda_compat"
         fact = make_fact(name, statement, tuple(map(str, labels)), origin, reason)
         spans = ", ".join(release_spans(labels, releases))
-        yield fact.model_copy(update={"statement": f"{statement}: {spans}"})
+        yield replace(fact, statement=f"{statement}: {spans}")
 
 
 def _packages_for(branch: str, policy: DriverPolicy) -> dict[str, ForwardCompatibility]:

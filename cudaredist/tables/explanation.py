@@ -4,17 +4,19 @@ If documentation or policy differs from NVIDIA's files, both are included.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
 
-from cudaredist.formats.base import OwnModel
+from cudaredist.formats.plain_report import PlainEntry
 
 FactValue: TypeAlias = str | int | bool | tuple[str, ...] | None
 FactBasis: TypeAlias = Literal["derived", "documented", "policy", "computed"]
 
 
-class Claim(OwnModel):
+@dataclass(frozen=True, kw_only=True)
+class Claim(PlainEntry):
     """A different value from another source."""
 
     value: FactValue
@@ -22,24 +24,29 @@ class Claim(OwnModel):
     reason: str | None = None
 
 
-class Fact(OwnModel):
+@dataclass(frozen=True, kw_only=True)
+class Fact(PlainEntry):
     """One fact with its source."""
 
-    name: str = Field(description="Name of the fact, such as gcc.max or last_cuda")
-    statement: str = Field(description="The fact in words")
+    name: Annotated[str, Field(description="Name of the fact, such as gcc.max or last_cuda")]
+    statement: Annotated[str, Field(description="The fact in words")]
     value: FactValue
     basis: FactBasis
     source: str
-    file_sha256: str | None = Field(default=None, description="Hash of the source file")
-    release: str | None = Field(default=None, description="CUDA release whose entry has the fact")
-    layer: Literal["local", "shipped"] | None = Field(
-        default=None, description="Layer of that entry: the data folder, or the shipped data"
+    file_sha256: Annotated[str | None, Field(description="Hash of the source file")] = None
+    release: Annotated[str | None, Field(description="CUDA release whose entry has the fact")] = (
+        None
     )
+    layer: Annotated[
+        Literal["local", "shipped"] | None,
+        Field(description="Layer of that entry: the data folder, or the shipped data"),
+    ] = None
     reason: str | None = None
     otherwise: tuple[Claim, ...] = ()
 
 
-class Topic(OwnModel):
+@dataclass(frozen=True, kw_only=True)
+class Topic(PlainEntry):
     """All facts on one subject."""
 
     title: str
@@ -72,7 +79,5 @@ def make_fact(
 
 def with_layers(topic: Topic, layers: Mapping[str, Literal["local", "shipped"]]) -> Topic:
     """Add the layer of its release to each fact of a topic."""
-    facts = (
-        fact.model_copy(update={"layer": layers.get(fact.release or "")}) for fact in topic.facts
-    )
-    return topic.model_copy(update={"facts": tuple(facts)})
+    facts = (replace(fact, layer=layers.get(fact.release or "")) for fact in topic.facts)
+    return replace(topic, facts=tuple(facts))

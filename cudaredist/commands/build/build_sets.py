@@ -18,9 +18,9 @@ from cudaredist.errors import (
     WriteError,
     worst_exit_code,
 )
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.packageset import PackageSet
-from cudaredist.formats.report import ErrorReport
 from cudaredist.formats.set_index import IndexedSet, PackageSetIndex, SkippedSet
 from cudaredist.hints import again, quoted
 from cudaredist.primitives import Version, parse_label, sha256_of

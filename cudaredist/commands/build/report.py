@@ -5,9 +5,10 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.packageset import Diagnostic, Status
-from cudaredist.formats.report import ErrorReport, Report
+from cudaredist.formats.report import Report
 
 SetStatus: TypeAlias = ManifestStatus | Literal["removed", "would-remove"]
 

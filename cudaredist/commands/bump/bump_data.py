@@ -41,9 +41,9 @@ from cudaredist.errors import (
     worst_exit_code,
 )
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.packageset import PackageSet
-from cudaredist.formats.report import ErrorReport
 from cudaredist.primitives import PREVIEW, Version, find_release
 from cudaredist.redists import CUDA, REDISTS, Redist
 from cudaredist.sets.load import read_set_data

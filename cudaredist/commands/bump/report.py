@@ -7,9 +7,10 @@ from pydantic import Field
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.update.report import TableReport
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.packageset import Status
-from cudaredist.formats.report import ErrorReport, Report
+from cudaredist.formats.report import Report
 
 ReleaseState = Literal["bumped", "would-bump", "incomplete", "failed"]
 

@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -21,10 +21,11 @@ from cudaredist.errors import (
     NotAtSourceError,
     WriteError,
 )
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.lock import LockEntry
 from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.outcomes import ManifestOutcome
-from cudaredist.formats.report import ErrorReport, exit_code_of
+from cudaredist.formats.report import exit_code_of
 from cudaredist.hints import again, command_line, server_line
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, find_release, sha256_of
@@ -417,7 +418,7 @@ class ManifestDownload:
             if listed and find_release(text, labels) is None:
                 newest = {outcome.redist: outcome.newest for outcome in listed}
                 error = not_listed(text, newest, self.to.store, pre=self.selection.pre)
-                report = ErrorReport.of(error).model_copy(update={"kind": NotAtSourceError.kind})
+                report = replace(ErrorReport.of(error), kind=NotAtSourceError.kind)
                 redists_of = ", ".join(outcome.redist for outcome in listed)
                 self._manifests.append(
                     ManifestOutcome(redist=redists_of, release=text, status="failed", error=report)

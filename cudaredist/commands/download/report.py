@@ -5,8 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.formats.base import OwnModel, optional
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.outcomes import ManifestOutcome
-from cudaredist.formats.report import ErrorReport, Report
+from cudaredist.formats.report import Report
 
 
 class RedistOutcome(OwnModel):

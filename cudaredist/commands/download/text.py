@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from cudaredist.cli.text import columns, counted, nvidia_channel_lines
 from cudaredist.commands.download.report import DownloadReport, RedistOutcome
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.outcomes import ManifestOutcome
-from cudaredist.formats.report import ErrorReport
 from cudaredist.grouping import grouped
 
 
@@ -55,6 +56,6 @@ def download_errors(
         origin = error.message.removesuffix(f": {error.reason}")
         if len(items) > 1 and origin != error.message:
             message = f"{error.reason}; the first at {origin}"
-            error = error.model_copy(update={"message": message})
+            error = replace(error, message=message)
         yield ", ".join(subject for subject, _ in items), error
     yield from (("", error) for error in errors)

@@ -6,9 +6,9 @@ from cudaredist.commands.explain.report import ExplainReport
 from cudaredist.commands.explain.table_answers import cuda_answer, nvcc_answer
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, CudaRedistError, worst_exit_code
 from cudaredist.formats.driver_policy import DriverPolicy
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import CHANNEL_SUBJECTS
 from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.report import ErrorReport
 from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Package

@@ -8,8 +8,9 @@ from pydantic import Field
 from cudaredist.commands.download.report import RedistOutcome
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_INTEGRITY
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.outcomes import ManifestOutcome
-from cudaredist.formats.report import BaseFinding, ErrorReport, Report
+from cudaredist.formats.report import BaseFinding, Report
 
 ArchiveCopy = Literal[
     "copied", "would-copy", "would-link", "present", "repaired", "would-repair", "failed"

@@ -23,9 +23,10 @@ from cudaredist.errors import (
     CudaRedistError,
     IncompleteError,
 )
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.mirror_lock import METADATA_SUFFIX, ListedRelease, MirrorFile
 from cudaredist.formats.outcomes import ManifestOutcome
-from cudaredist.formats.report import ErrorReport, exit_code_of
+from cudaredist.formats.report import exit_code_of
 from cudaredist.hints import again
 from cudaredist.primitives import Sha256, Version, sha256_of
 from cudaredist.sources.chain import SourceChain

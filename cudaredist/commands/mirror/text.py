@@ -10,7 +10,7 @@ from cudaredist.commands.mirror.report import (
     MirrorSyncReport,
     MirrorVerifyReport,
 )
-from cudaredist.formats.report import ErrorReport
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.words import listed, plural
 
 

@@ -6,6 +6,7 @@ to another one.
 """
 
 import contextlib
+import json
 import os
 import re
 import threading
@@ -14,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from cudaredist.commands.process.feature_run import Engine, FeatureRun, Job
 from cudaredist.errors import (
@@ -26,7 +27,8 @@ from cudaredist.errors import (
     error_kinds,
 )
 from cudaredist.features.facts import Facts, facts_from_bytes, facts_to_bytes
-from cudaredist.formats.report import ErrorReport
+from cudaredist.formats.error_report import ErrorReport
+from cudaredist.formats.plain_report import as_json
 from cudaredist.hints import again, redacted
 from cudaredist.jsontext import is_too_deep
 from cudaredist.sources.chain import open_sources
@@ -68,7 +70,7 @@ def run_task(
     except Exception as error:  # noqa: BLE001 - see above
         message = f"{request.name}: {type(error).__name__}: {error}"
         report = ErrorReport.of(IncompleteError(message))
-    return report.model_dump_json().encode()
+    return json.dumps(as_json(report)).encode()
 
 
 def _own_base(base: str) -> str:
@@ -197,7 +199,7 @@ def read_answer(answer: object) -> Facts | ErrorReport | None:
     if facts is not None:
         return facts
     try:
-        report = ErrorReport.model_validate_json(answer)
+        report = TypeAdapter(ErrorReport).validate_json(answer)
     except ValidationError:
         return None
     return report if (report.kind, report.exit_code) in error_kinds() else None

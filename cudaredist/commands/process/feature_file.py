@@ -12,9 +12,9 @@ from cudaredist.commands.process.report import ArchiveStatus
 from cudaredist.errors import IncompleteError, InvalidFileError, Problem
 from cudaredist.features.derive import RULES, derive
 from cudaredist.features.facts import Facts
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.features import Features
 from cudaredist.formats.registry import parse_own_json, read_own_file, validation_problems
-from cudaredist.formats.report import ErrorReport
 from cudaredist.hints import again
 from cudaredist.jsontext import canonical_json, parse_json
 from cudaredist.manifests.manifest_values import Archive

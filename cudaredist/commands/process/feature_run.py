@@ -31,10 +31,11 @@ from cudaredist.errors import (
 from cudaredist.features.facts import Facts
 from cudaredist.features.legacy import legacy_json
 from cudaredist.features.wheel import unusual_notes
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.features import Features
 from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.outcomes import FeatureOutcome
-from cudaredist.formats.report import ErrorReport, exit_code_of
+from cudaredist.formats.report import exit_code_of
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.progress import size_words

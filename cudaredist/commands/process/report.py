@@ -4,8 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.outcomes import FeatureOutcome
-from cudaredist.formats.report import ArchiveName, ErrorReport, Report
+from cudaredist.formats.report import ArchiveName, Report
 
 ArchiveStatus = Literal["examined", "known", "would-examine", "failed", "skipped"]
 

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import get_args
 
 from cudaredist.cli.text import columns, counted
 from cudaredist.commands.process.report import ArchiveOutcome, ArchiveStatus, ProcessReport
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.outcomes import FeatureOutcome
-from cudaredist.formats.report import ErrorReport
 from cudaredist.grouping import grouped
 
 _FAILURES_SHOWN = 3
@@ -55,4 +56,4 @@ def process_errors(
             continue
         first, error = group[0]
         about = f"{first} and {len(group) - 1} more"
-        yield about, error.model_copy(update={"message": reason})
+        yield about, replace(error, message=reason)

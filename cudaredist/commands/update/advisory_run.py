@@ -22,9 +22,10 @@ from cudaredist.errors import (
     NotAtSourceError,
 )
 from cudaredist.formats.advisories import Advisories, AdvisoryPolicy, Bulletin, Vulnerability
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.report import ErrorReport, exit_code_of
+from cudaredist.formats.report import exit_code_of
 from cudaredist.primitives import natural_order, sha256_of
 from cudaredist.sources.protocol import Source
 from cudaredist.store.data_folder import Store

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from cudaredist.commands.update.report import ApiArchive, ApiReport, UnreadHeader
 from cudaredist.commands.update.table_run import TableRun, archive_order
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError
-from cudaredist.formats.report import ErrorReport, exit_code_of
+from cudaredist.formats.error_report import ErrorReport
+from cudaredist.formats.report import exit_code_of
 from cudaredist.hints import command_line
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version

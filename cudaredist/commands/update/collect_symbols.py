@@ -13,7 +13,8 @@ from cudaredist.commands.update.report import SymbolArchive, SymbolReport
 from cudaredist.commands.update.table_run import TableRun, archive_order
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError, ReadError
 from cudaredist.features.library_symbols import LibraryBinary, libraries_of
-from cudaredist.formats.report import ErrorReport, exit_code_of
+from cudaredist.formats.error_report import ErrorReport
+from cudaredist.formats.report import exit_code_of
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.store.data_folder import Store
 from cudaredist.store.examined_archives import examined_archives

@@ -5,8 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import ManifestStatus
-from cudaredist.formats.report import ArchiveName, ErrorReport, Report
+from cudaredist.formats.report import ArchiveName, Report
 from cudaredist.formats.tables import TableFinding
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from cudaredist.commands.update.report import ApiReport, SymbolReport, TableReport
     from cudaredist.commands.update.table_run import TableRun
+    from cudaredist.formats.error_report import ErrorReport
     from cudaredist.formats.names import Channel
-    from cudaredist.formats.report import ErrorReport
 
 
 _Run = TypeVar("_Run", bound="TableRun")

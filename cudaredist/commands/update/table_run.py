@@ -21,9 +21,10 @@ from cudaredist.commands.update.report import (
 from cudaredist.commands.update.table_file import TableFile, archives_to_read, find_table_file
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError
 from cudaredist.formats.base import OwnModel
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.registry import read_own_file, validation_problems
-from cudaredist.formats.report import ArchiveName, ErrorReport, exit_code_of
+from cudaredist.formats.report import ArchiveName, exit_code_of
 from cudaredist.formats.tables import (
     BinarySource,
     CompilerRange,

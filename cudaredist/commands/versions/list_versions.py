@@ -11,8 +11,8 @@ from cudaredist.commands.versions.report import (
     VersionsReport,
 )
 from cudaredist.errors import CudaRedistError, NotAtSourceError, worst_exit_code
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import Channel
-from cudaredist.formats.report import ErrorReport
 from cudaredist.hints import again
 from cudaredist.primitives import PREVIEW, Version
 from cudaredist.redists import Redist

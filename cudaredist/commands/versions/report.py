@@ -8,8 +8,9 @@ from pydantic import Field
 
 from cudaredist.cli.text import columns, nvidia_channel_lines
 from cudaredist.formats.base import OwnModel, optional
+from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import CHANNEL_TITLES, Channel
-from cudaredist.formats.report import ErrorReport, Report
+from cudaredist.formats.report import Report
 from cudaredist.redists import NVIDIA_BASE
 from cudaredist.words import plural
 

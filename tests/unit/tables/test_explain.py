@@ -1,10 +1,14 @@
 """Tests of explain: facts with their sources, and conflicting sources."""
 
+import json
+
 import pytest
+from pydantic import TypeAdapter
 from support.headers import ERAS, Checks, header_source, host_config, read_once
 from support.ptxas import three_releases
 
 from cudaredist.commands.explain.table_answers import nvcc_answer
+from cudaredist.formats.plain_report import as_json
 from cudaredist.formats.tables import (
     DocumentedCompiler,
     GlibcBound,
@@ -182,7 +186,7 @@ def test_fact_has_value_and_source(
             topic = explain_cuda(name, compat, gpus, NVCC_POLICY)[1]
     found = facts(topic)[fact]
     claims = [(claim.value, claim.source, claim.reason) for claim in found.otherwise]
-    values = {**dict(found), "otherwise": claims, "claims": [value for value, *_ in claims]}
+    values = {**vars(found), "otherwise": claims, "claims": [value for value, *_ in claims]}
     assert values[field] == expected
 
 
@@ -239,4 +243,5 @@ def test_topics_of_cuda_round_trip_through_json(compat: NvccCompat, gpus: Gpus) 
         "nvcc of CUDA 12.9.0",
         "compute capabilities of CUDA 12.9",
     ]
-    assert all(Topic.model_validate_json(topic.model_dump_json()) == topic for topic in topics)
+    read = TypeAdapter(Topic).validate_json
+    assert all(read(json.dumps(as_json(topic))) == topic for topic in topics)

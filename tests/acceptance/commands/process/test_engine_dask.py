@@ -2,8 +2,10 @@
 
 The tests in tests/slow kill clusters and simulate hostile ones."""
 
+import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +20,8 @@ from support.server import FaultServer
 from cudaredist.commands.process.dask import read_answer, run_task
 from cudaredist.errors import SourceError
 from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_to_bytes
-from cudaredist.formats.report import ErrorReport
+from cudaredist.formats.error_report import ErrorReport
+from cudaredist.formats.plain_report import as_json
 from cudaredist.primitives import sha256_of
 from cudaredist.store.fetch_archive import ArchiveRequest
 
@@ -30,6 +33,11 @@ PACKAGES: Packages = {
 FEATURES = Path("data/features/cuda/feature_12.9.1.json")
 FACTS = Facts(schema=FACTS_SCHEMA, members=())
 REPORT = ErrorReport.of(SourceError("x", "does not answer"))
+
+
+def as_bytes(report: ErrorReport) -> bytes:
+    """Return a report as a worker sends it."""
+    return json.dumps(as_json(report)).encode()
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +79,7 @@ def test_dask_engine_with_missing_archive_examines_others(
 
 def test_worker_answer_with_facts_or_error_is_read() -> None:
     assert read_answer(facts_to_bytes(FACTS)) == FACTS
-    assert read_answer(REPORT.model_dump_json().encode()) == REPORT
+    assert read_answer(as_bytes(REPORT)) == REPORT
 
 
 @pytest.mark.parametrize(
@@ -85,8 +93,8 @@ def test_worker_answer_with_facts_or_error_is_read() -> None:
         None,
         {"schema": FACTS_SCHEMA, "members": []},
         facts_to_bytes(Facts(schema=FACTS_SCHEMA + 1, members=())),
-        REPORT.model_copy(update={"kind": "all is well"}).model_dump_json().encode(),
-        REPORT.model_copy(update={"exit_code": 0}).model_dump_json().encode(),
+        as_bytes(replace(REPORT, kind="all is well")),
+        as_bytes(replace(REPORT, exit_code=0)),
     ],
 )
 def test_worker_answer_in_unknown_form_is_rejected(answer: object) -> None:

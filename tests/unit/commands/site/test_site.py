@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import html5lib
 import pytest
 from markupsafe import escape
+from pydantic import TypeAdapter
 from support import binaries
 from support.bulletins import write_bulletin
 from support.factory import manifest
@@ -349,7 +350,7 @@ def test_support_is_shown_over_the_releases(
     spans = [one and dict(zip(keys, one * 2, strict=True)) for one in (native, ptx)]
     about = {"capability": "7.0", "redist": "cuda", "package": "libx", "without": None}
     counts = {"releases": 2, "unknown": 0, "native": spans[0], "ptx": spans[1]}
-    part = PackageCoverage.model_validate(about | counts)
+    part = TypeAdapter(PackageCoverage).validate_json(json.dumps(about | counts))
     facts = [SimpleNamespace(label=label) for label in ("12.9.1", "13.0.0")]
     assert support_bars(part, cast("SiteData", SimpleNamespace(releases={"cuda": facts}))) == bars
 
