@@ -1,6 +1,5 @@
 """An error as data, in the reports of all commands."""
 
-from dataclasses import dataclass, replace
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field
@@ -13,7 +12,6 @@ PublicText = Annotated[str, AfterValidator(without_secrets)]
 """A message without the credentials of its addresses."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ErrorReport(PlainEntry):
     """An error as data."""
 
@@ -45,4 +43,4 @@ class ErrorReport(PlainEntry):
         """Prefix the message with its subject, unless it already begins with it."""
         if self.message.startswith(subject):
             return self
-        return replace(self, message=f"{subject}: {self.message}")
+        return self.changed(message=f"{subject}: {self.message}")

@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import UsageError
@@ -113,7 +112,7 @@ def explain_compiler(name: str, compat: NvccCompat) -> tuple[str, Topic]:
         if labels:
             fact = make_fact(f"{version.compiler}.{verdict}", "", tuple(map(str, labels)), origin)
             spans = ", ".join(release_spans(labels, known))
-            facts.append(replace(fact, statement=f"{words} CUDA {spans}"))
+            facts.append(fact.changed(statement=f"{words} CUDA {spans}"))
     answer_text = f"{version.title} is {'; '.join(fact.statement for fact in facts)}."
     lines = [answer_text, *_newest(version, verdicts["accept"], compat)]
     return "\n".join(lines), Topic(title=version.title, facts=tuple(facts))

@@ -5,7 +5,6 @@ The rules are in `driver_support.py`.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from cudaredist.formats.driver_policy import DriverPolicy, ForwardCompatibility, LastBranch
 from cudaredist.formats.tables import CapabilityEntry
@@ -96,7 +95,7 @@ def _releases(
             statement += " without cuda_compat"
         fact = make_fact(name, statement, tuple(map(str, labels)), origin, reason)
         spans = ", ".join(release_spans(labels, releases))
-        yield replace(fact, statement=f"{statement}: {spans}")
+        yield fact.changed(statement=f"{statement}: {spans}")
 
 
 def _packages_for(branch: str, policy: DriverPolicy) -> dict[str, ForwardCompatibility]:

@@ -4,7 +4,6 @@ If documentation or policy differs from NVIDIA's files, both are included.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
@@ -15,7 +14,6 @@ FactValue: TypeAlias = str | int | bool | tuple[str, ...] | None
 FactBasis: TypeAlias = Literal["derived", "documented", "policy", "computed"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Claim(PlainEntry):
     """A different value from another source."""
 
@@ -24,7 +22,6 @@ class Claim(PlainEntry):
     reason: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Fact(PlainEntry):
     """One fact with its source."""
 
@@ -45,7 +42,6 @@ class Fact(PlainEntry):
     otherwise: tuple[Claim, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Topic(PlainEntry):
     """All facts on one subject."""
 
@@ -79,5 +75,5 @@ def make_fact(
 
 def with_layers(topic: Topic, layers: Mapping[str, Literal["local", "shipped"]]) -> Topic:
     """Add the layer of its release to each fact of a topic."""
-    facts = (replace(fact, layer=layers.get(fact.release or "")) for fact in topic.facts)
-    return replace(topic, facts=tuple(facts))
+    facts = (fact.changed(layer=layers.get(fact.release or "")) for fact in topic.facts)
+    return topic.changed(facts=tuple(facts))

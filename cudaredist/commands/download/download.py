@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -418,7 +418,7 @@ class ManifestDownload:
             if listed and find_release(text, labels) is None:
                 newest = {outcome.redist: outcome.newest for outcome in listed}
                 error = not_listed(text, newest, self.to.store, pre=self.selection.pre)
-                report = replace(ErrorReport.of(error), kind=NotAtSourceError.kind)
+                report = ErrorReport.of(error).changed(kind=NotAtSourceError.kind)
                 redists_of = ", ".join(outcome.redist for outcome in listed)
                 self._manifests.append(
                     ManifestOutcome(redist=redists_of, release=text, status="failed", error=report)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from cudaredist.cli.text import columns, counted, nvidia_channel_lines
 from cudaredist.commands.download.report import DownloadReport, RedistOutcome
@@ -56,6 +55,6 @@ def download_errors(
         origin = error.message.removesuffix(f": {error.reason}")
         if len(items) > 1 and origin != error.message:
             message = f"{error.reason}; the first at {origin}"
-            error = replace(error, message=message)
+            error = error.changed(message=message)
         yield ", ".join(subject for subject, _ in items), error
     yield from (("", error) for error in errors)

@@ -1,6 +1,5 @@
 """The reports of explain about compilers, GPUs, CUDA releases, drivers and JetPack."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -10,7 +9,6 @@ from cudaredist.formats.plain_report import PlainEntry, PlainReport
 from cudaredist.tables.explanation import Topic
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReleaseSpan(PlainEntry):
     """The first and the newest local release with a coverage."""
 
@@ -27,7 +25,6 @@ class ReleaseSpan(PlainEntry):
     gaps: Annotated[tuple[str, ...], Field(description="Local releases in between without it")] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReleaseCoverage(PlainEntry):
     """The coverage of one release."""
 
@@ -36,7 +33,6 @@ class ReleaseCoverage(PlainEntry):
     coverage: Annotated[str, Field(description="The coverage as text")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PackageCoverage(PlainEntry):
     """The local releases of a package that run on a capability's GPUs."""
 
@@ -63,7 +59,6 @@ class PackageCoverage(PlainEntry):
     unknown: Annotated[int, Field(description="Number of these releases with unknown coverage")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class NewestTogether(PlainEntry):
     """The newest releases that run on a capability's GPUs together."""
 
@@ -77,7 +72,6 @@ class NewestTogether(PlainEntry):
     ] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExplainReport(PlainReport):
     """The result of explain."""
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import get_args
 
 from cudaredist.cli.text import columns, counted
@@ -56,4 +55,4 @@ def process_errors(
             continue
         first, error = group[0]
         about = f"{first} and {len(group) - 1} more"
-        yield about, replace(error, message=reason)
+        yield about, error.changed(message=reason)

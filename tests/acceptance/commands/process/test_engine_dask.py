@@ -5,7 +5,6 @@ The tests in tests/slow kill clusters and simulate hostile ones."""
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -93,8 +92,8 @@ def test_worker_answer_with_facts_or_error_is_read() -> None:
         None,
         {"schema": FACTS_SCHEMA, "members": []},
         facts_to_bytes(Facts(schema=FACTS_SCHEMA + 1, members=())),
-        as_bytes(replace(REPORT, kind="all is well")),
-        as_bytes(replace(REPORT, exit_code=0)),
+        as_bytes(REPORT.changed(kind="all is well")),
+        as_bytes(REPORT.changed(exit_code=0)),
     ],
 )
 def test_worker_answer_in_unknown_form_is_rejected(answer: object) -> None:
