@@ -5,9 +5,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
+from cudaredist.environments.compiler_answers import compiler_answers
 from cudaredist.environments.environment import JudgedEnvironment, minor_of
 from cudaredist.environments.error_message import ErrorMessage, LibraryClaim
 from cudaredist.environments.loaded_libraries import Use
+from cudaredist.environments.other_libraries import other_library_answer
+from cudaredist.environments.status_answers import status_answers
 from cudaredist.features.library_symbols import export_groups, import_groups
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
@@ -44,24 +47,42 @@ class Answers:
 
     def all(self, gpus: Sequence[str]) -> Iterator[ErrorAnswer]:
         """Yield the answers. `gpus` are the required capabilities."""
-        for name, sonames in self._message.symbols.items():
+        message = self._message
+        for name, sonames in message.symbols.items():
             yield self._symbol(name, sonames)
+        yield from self._about_libraries()
+        for name in message.torch_symbols:
+            yield self._torch_symbol(name)
+        yield from self._about_gpus(message.capabilities or tuple(gpus))
+        if message.is_driver:
+            yield self._driver()
+        if message.is_mixed_driver:
+            yield self._mixed_driver()
+        if message.is_ptx:
+            yield self._ptx()
+
+    def _about_libraries(self) -> Iterator[ErrorAnswer]:
+        """Yield the answers about named libraries, and those with a status code."""
         claimed = {name for claim in self._message.claims for name in claim.names}
         for names in self._message.libraries:
             if claimed.isdisjoint(names):
                 yield from self._library(names)
+        others = (other_library_answer(name, self._environment) for name in self._message.others)
+        yield from filter(None, others)
         for claim in self._message.claims:
             yield from self._library(claim.names[::-1], claim)
         if self._message.is_mixed_cudnn:
             yield self._mixed_cudnn()
-        for name in self._message.torch_symbols:
-            yield self._torch_symbol(name)
+        catalog = self._data.catalog
+        for sonames in self._message.statuses:
+            yield from status_answers(sonames, self._environment, catalog, self._findings)
+
+    def _about_gpus(self, gpus: Sequence[str]) -> Iterator[ErrorAnswer]:
+        """Yield the answers about device code and compilers."""
         if self._message.is_gpu:
-            yield from self._gpu(self._message.capabilities or tuple(gpus))
-        if self._message.is_driver:
-            yield self._driver()
-        if self._message.is_ptx:
-            yield self._ptx()
+            yield from self._gpu(gpus)
+        if self._message.is_compiler:
+            yield from compiler_answers(gpus, self._environment, self._data)
 
     # -- symbols
 
@@ -361,6 +382,19 @@ class Answers:
             package=runtime,
             hint=hint,
         )
+
+    def _mixed_driver(self) -> ErrorAnswer:
+        """Return the copies of the driver's library that may come before that of the driver."""
+        message = "the driver's library and its kernel module are of different versions"
+        copies = self._files.paths_named(["libcuda.so.1"])
+        if copies:
+            message += f". The environment has {some_of(copies)}, which must not come first"
+        else:
+            message += (
+                ". After an update of the driver, restart the machine. In a container, remove "
+            )
+            message += "the compat folder of CUDA from LD_LIBRARY_PATH"
+        return ErrorAnswer(kind="driver", name=None, message=message, path=next(iter(copies), None))
 
     def _ptx(self) -> ErrorAnswer:
         """Return the driver that compiles the PTX of the installed compiler."""

@@ -117,7 +117,8 @@ def audit_programs(
         if not any(entry.matches(finding.kind, finding.message) for finding in findings)
     )
     notes = (f"no finding matches the audit.ignore entry `{entry}`" for entry in unused)
-    if message is not None and not message.is_known:
+    is_answered = any(report.answers for report in reports)
+    if message is not None and not message.is_known and not is_answered:
         reports[0] = reports[0].model_copy(update={"notes": (_UNKNOWN_MESSAGE, *reports[0].notes)})
     update = {"notes": (*reports[-1].notes, *notes)}
     reports[-1] = reports[-1].model_copy(update=update)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.errors import UsageError
@@ -29,22 +30,41 @@ _find_symbols = re.compile(
 # tries every letter again takes hours for a line of a megabyte.
 _find_users = re.compile(r"(?<![^\s/:'\"])([^\s/:'\"]++): undefined symbol").findall
 _find_files = re.compile(r"(?<![\w+-])([\w+-]++)(\.so(?:\.[0-9]+)*)\b").findall
+_find_absent = re.compile(
+    r"(?<![\w+-])(lib[\w+-]++\.so[.0-9]*+): cannot open shared object"
+    r"|(?:not found(?: at)?:?|binary at) ([^\s:]{1,500})"
+).findall
 _find_library = re.compile(r"\blib[\w+-]").search
 _is_version = re.compile(r"[\w.]*").fullmatch
 _find_capabilities = re.compile(
-    r"\b(?:sm_(\d{1,3})(\d)|(?:capability|capabilities) (\d{1,3})\.(\d))"
+    r"\b(?:(?:sm|compute)_(\d{1,3})(\d)|(?:capability|capabilities) (\d{1,3})\.(\d))"
 ).findall
+_without_supported = partial(
+    re.compile(r"supports CUDA capabilities(?: (?:sm|compute)_[0-9]{2,3}[af]?){1,99}").sub, ""
+)
+"""Leaves out the GPUs that torch supports, after the one that it does not support."""
+_is_compiler = re.compile(
+    r"Unsupported gpu architecture|is not defined for option 'gpu-name'"
+    r"|invalid value for --gpu-architecture",
+    re.IGNORECASE,
+).search
 _is_word = re.compile(r"\w{4,}").fullmatch
 _is_gpu = re.compile(
     r"no kernel image|NoKernelImage|NO_BINARY_FOR_GPU|is not compatible with the current"
+    r"|kernel image is invalid|no longer supports this GPU"
 ).search
 _is_driver = re.compile(
     r"driver version is insufficient|InsufficientDriver|driver on your system is too old"
-    r"|forward compatibility was attempted",
+    r"|forward compatibility was attempted|no supported devices found for platform CUDA"
+    r"|CUDA driver initialization failed|could not find cuda drivers",
+    re.IGNORECASE,
+).search
+_is_mixed_driver = re.compile(
+    r"unsupported display driver|SystemDriverMismatch|driver/library version mismatch",
     re.IGNORECASE,
 ).search
 _is_ptx = re.compile(
-    r"unsupported toolchain|UNSUPPORTED_PTX_VERSION|unsupported \.version", re.IGNORECASE
+    r"unsupported toolchain|UNSUPPORTED_?PTX_?VERSION|unsupported \.version", re.IGNORECASE
 ).search
 _find_ptx = re.compile(
     r"unsupported \.version ([0-9]{1,3}\.[0-9]{1,3}); "
@@ -53,7 +73,9 @@ _find_ptx = re.compile(
 ).search
 _find_dlls = re.compile(r"(?<![\w+-])[\w+-]++\.dll\b", re.IGNORECASE).findall
 _PRODUCT = r"(cu[A-Za-z]{2,20}|nv[A-Za-z]{2,20}|NCCL)\b"
-_find_unloaded = re.compile(rf"unable to load {_PRODUCT}", re.IGNORECASE).findall
+_find_unloaded = re.compile(
+    rf"unable to load {_PRODUCT}|The {_PRODUCT} library was not found", re.IGNORECASE
+).findall
 _find_older = re.compile(rf"newer version of {_PRODUCT}").findall
 _find_needed = re.compile(
     r"(?<![\w+-])(lib[\w+-]++)\.so[.0-9]*+ is too old; it is version [.0-9]{1,20}, "
@@ -63,7 +85,13 @@ _find_compiled_with = re.compile(
     r"Loaded runtime CuDNN library: [.0-9]{1,20} but source was compiled with: "
     r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,4})"
 ).findall
+_find_runtime = re.compile(
+    r"compiled\s{1,9}against \(([0-9]{1,9}), ([0-9]{1,9}), ([0-9]{1,9})\) but found runtime version"
+).findall
+"""Of torch, about cuDNN."""
 _is_mixed_cudnn = re.compile(r"SUBLIBRARY_VERSION_MISMATCH").search
+_find_statuses = re.compile(r"\b(CU[A-Z]{2,20})_STATUS_[A-Z]").findall
+_is_dnn = re.compile(r"DNN library initialization failed|Could not create cudnn handle").search
 _find_torch_symbols = re.compile(
     r"undefined symbol: (_ZNK?(?:3c10|2at|5torch|6caffe2)\w{1,4000})"
 ).findall
@@ -110,11 +138,19 @@ class ErrorMessage(NamedTuple):
     """Whether the driver does not compile PTX."""
     ptx: tuple[str, str] | None = None
     """The version of the PTX, and the newest one that the driver compiles."""
+    is_mixed_driver: bool = False
+    """Whether the driver's library and kernel module are of different versions."""
+    is_compiler: bool = False
+    """Whether a compiler does not know the GPU."""
+    others: Names = ()
+    """Libraries of others that are not found. An environment may not explain them."""
+    statuses: tuple[Names, ...] = ()
+    """The known names of the libraries whose functions return a status code."""
 
     @property
     def is_known(self) -> bool:
-        """Whether it has any known name or error."""
-        return any(value not in ((), {}, None, False) for value in self)
+        """Whether it has any known name or error. Libraries of others are not known."""
+        return any(value not in ((), {}, None, False) for value in self._replace(others=()))
 
 
 def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPolicy) -> ErrorMessage:
@@ -139,11 +175,15 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
             symbols[name] = sonames
     users = _first(filter(_is_shared_object, _find_users(text)))
     libraries: dict[str, list[str]] = {}
+    others = []
+    absent = {*_absent_files(text)}
     for name in _first(_libraries_in(text)):
         is_known = catalog.has_family(name) or _is_of_driver(name, policy)
         is_known |= other_project(name) is not None
         if is_known and not (symbols and name in users):
             libraries.setdefault(stem_of(name), []).append(name)
+        elif not is_known and name in absent:
+            others.append(name)
     supported = [_cuda_of(number) for number in _find_supported(text)]
     versions = _find_ptx(text)
     return ErrorMessage(
@@ -154,7 +194,7 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
         is_driver=_is_driver(text) is not None,
         capabilities=_first(
             f"{sm_major or major}.{sm_minor or minor}"
-            for sm_major, sm_minor, major, minor in _find_capabilities(text)
+            for sm_major, sm_minor, major, minor in _find_capabilities(_without_supported(text))
         ),
         supported=supported[0] if supported else None,
         claims=tuple(_claims(text, catalog)),
@@ -162,6 +202,10 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
         torch_symbols=_first(_find_torch_symbols(text)),
         is_ptx=_is_ptx(text) is not None,
         ptx=None if versions is None else (versions[1], versions[2]),
+        is_mixed_driver=_is_mixed_driver(text) is not None,
+        is_compiler=_is_compiler(text) is not None,
+        others=tuple(others),
+        statuses=tuple(_statuses(text, catalog)),
     )
 
 
@@ -169,13 +213,23 @@ def _claims(text: str, catalog: Catalog) -> Iterator[LibraryClaim]:
     """Yield the libraries that do not load, or are too old."""
     needed = [(stem, version) for stem, version in _find_needed(text)]
     needed += (("libcudnn", version) for version in _find_compiled_with(text))
+    needed += (("libcudnn", ".".join(numbers)) for numbers in _find_runtime(text))
     older = [(f"lib{name}", None) for name in _find_older(text)]
     for stem, version in _first([*needed, *older]):
         if names := catalog.named_like(stem):
             yield LibraryClaim(names, version, is_old=True)
-    for name in _first(_find_unloaded(text)):
+    for name in _first(first or second for first, second in _find_unloaded(text)):
         if names := catalog.named_like(f"lib{name}"):
             yield LibraryClaim(names)
+
+
+def _statuses(text: str, catalog: Catalog) -> Iterator[Names]:
+    """Yield the names of each library with a status code. That of mixed files is known better."""
+    products = [] if _is_mixed_cudnn(text) else [*_find_statuses(text)]
+    products += ["cudnn"] if _is_dnn(text) else []
+    for product in _first(map(str.lower, products)):
+        if names := catalog.named_like(f"lib{product}"):
+            yield names
 
 
 def _first(names: Iterable[Item]) -> tuple[Item, ...]:
@@ -197,6 +251,12 @@ def _libraries_in(text: str) -> Iterator[str]:
         if start is not None and len(word) + len(suffix) <= NAME_LIMIT:
             yield word[start.start() :] + suffix
     yield from (name for name in _find_dlls(text) if len(name) <= NAME_LIMIT)
+
+
+def _absent_files(text: str) -> Iterator[str]:
+    """Yield the names of files that are not found."""
+    for name, path in _find_absent(text):
+        yield name or path.rpartition("/")[2].rstrip("').,\"")
 
 
 def _is_of_driver(name: str, policy: LibraryPolicy) -> bool:

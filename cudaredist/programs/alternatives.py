@@ -24,10 +24,16 @@ def groups_of_alternatives(program: Iterable[ProgramFile]) -> list[dict[str, Pro
     """
     by_path: dict[str, dict[str, ProgramFile]] = defaultdict(dict)
     for file in program:
-        match = _RELEASE.search(file.display_path)
-        if match is not None:
-            by_path[_RELEASE.sub(r"\1*", file.display_path)][match[2]] = file
+        pattern, release = split_release(file.display_path)
+        if release:
+            by_path[pattern][release] = file
     return [files for files in by_path.values() if len(files) > 1]
+
+
+def split_release(name: str) -> tuple[str, str]:
+    """Return a name without its CUDA release, and the release, which is empty if it has none."""
+    match = _RELEASE.search(name)
+    return (name, "") if match is None else (_RELEASE.sub(r"\1*", name), match[2])
 
 
 def files_by_release(program: Iterable[ProgramFile]) -> dict[str, list[ProgramFile]]:
