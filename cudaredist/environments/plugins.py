@@ -4,14 +4,24 @@ Their missing libraries are warnings in two cases. An extra of their package tha
 requires the library, such as NCCL for `libcutensorMp.so.2`, and other files of the package find all
 of their libraries. Or a Python extension of the package finds all libraries that such a file lacks,
 so that they are loaded before the plugin.
+
+In the first case, files of other packages may open the file, and it may be an extension of a
+package that another one requires without the extra, such as cupy with cudf.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
+
+from packaging.requirements import Requirement
 
 from cudaredist.environments.installed import Distribution
 from cudaredist.environments.loaded_libraries import LoadedLibraries, Use
-from cudaredist.environments.requirements_in_use import projects_of, requirements_by_extra
+from cudaredist.environments.requirements_in_use import (
+    project_of,
+    projects_of,
+    requirements_by_extra,
+    requirements_with,
+)
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.grouping import grouped
 from cudaredist.programs.program import AuditData, ProgramFile
@@ -35,12 +45,21 @@ class Plugins:
         owner = self._owners.of(file)
         if owner is None or not file.binary.is_shared or file in self._loaded:
             return False
-        if stem_of(file.name) in self._opened or is_extension(file):
-            return False
         missing = self._missing(file)
+        openers = self._openers.get(stem_of(file.name), ())
         if any(map(self._is_of_unused_extra, missing)):
-            return self._has_complete_file(owner)
+            is_main = is_extension(file) and not self._is_required(owner)
+            return not is_main and owner not in openers and self._has_complete_file(owner)
+        if openers or is_extension(file):
+            return False
         return self._is_served_by_extension(owner, missing)
+
+    def _is_required(self, package: Distribution) -> bool:
+        """Check if another installed package requires a package."""
+        return any(
+            project != package.project and package.project in projects_of(required)
+            for project, required in self._libraries.requirements.items()
+        )
 
     def _missing(self, file: ProgramFile) -> list[Use]:
         """Return the libraries that the loader does not find for a file, or that lack symbols."""
@@ -60,8 +79,21 @@ class Plugins:
         if owner is None or use.loaded.found_by != "none":
             return False
         in_extras = (each for listed in requirements_by_extra(owner).values() for each in listed)
-        unused = projects_of(in_extras) - projects_of(self._libraries.requirements[owner.project])
+        in_use = self._libraries.requirements[owner.project]
+        unused = self._projects_of(in_extras) - self._projects_of(in_use)
         return not unused.isdisjoint(self._data.catalog.projects_with(use.soname))
+
+    def _projects_of(self, requirements: Iterable[Requirement]) -> set[str]:
+        """Return the projects of requirements, and those of their extras.
+
+        `cupy-cuda12x[ctk]` requires `cuda-toolkit[cublas]`, and this the wheel of cuBLAS.
+        """
+        projects: set[str] = set()
+        for requirement in requirements:
+            other = self._libraries.files.environment.distributions.get(project_of(requirement))
+            of_extras = () if other is None else requirements_with(other, requirement.extras)
+            projects |= projects_of((requirement, *of_extras))
+        return projects
 
     def _is_served_by_extension(self, owner: Distribution, missing: Sequence[Use]) -> bool:
         """Check if an extension of a package finds all libraries that a plugin lacks."""
@@ -88,10 +120,13 @@ class Plugins:
         return frozenset(file for file in files if file is not None)
 
     @cached_property
-    def _opened(self) -> frozenset[str]:
-        """The names that files may open, without versions."""
-        opens = (name for file in self._libraries.files.elf_files for name in file.binary.opens)
-        return frozenset(map(stem_of, opens))
+    def _openers(self) -> dict[str, list[Distribution | None]]:
+        """The packages with files that may open a library, by its name without version."""
+        return grouped(
+            (stem_of(name), self._owners.of(file))
+            for file in self._libraries.files.elf_files
+            for name in file.binary.opens
+        )
 
 
 def is_extension(file: ProgramFile) -> bool:

@@ -41,6 +41,56 @@ def test_missing_library_of_an_unused_extra_is_a_warning(
         assert [each.exit_code for each in missing] == codes
 
 
+@pytest.mark.parametrize(
+    ("project", "code"), [("other", 0), ("example", 1)], ids=["another package", "its own package"]
+)
+def test_plugin_of_an_unused_extra_that_a_file_opens(
+    tmp_path: Path, project: str, code: int
+) -> None:
+    """libcutensornet.so.2 opens libcutensorMp.so.2, and works without it."""
+    put_cublas(tmp_path)
+    opener = elf(sections={".rodata": b"\0libplugin.so\0"})
+    files: dict[str, bytes | str] = {
+        "example/a.so": elf(needed=[CUBLAS], runpath=TO_CUBLAS),
+        "example/libplugin.so": elf(soname="libplugin.so", needed=[NCCL]),
+    }
+    if project == "example":
+        files["example/opener.so"] = opener
+    install(tmp_path, "example", "1.0", files, EXTRA, ["mp"])
+    install(tmp_path, "other", "1.0", {"other/opener.so": opener} if project == "other" else {})
+    assert [each.exit_code for each in findings(tmp_path)] == [code]
+
+
+TOOLKIT = "cuda-toolkit[cudart]; extra == 'ctk'"
+
+
+@pytest.mark.parametrize(
+    ("requires", "extras", "codes"),
+    [
+        (["example"], ["ctk"], [0]),
+        ([], ["ctk"], [1]),
+        (["example[ctk]"], ["ctk"], [1]),
+        (["example"], [], [1]),
+    ],
+    ids=["required without the extra", "not required", "required with the extra", "no extra"],
+)
+def test_extension_of_an_unused_extra_is_optional_for_a_required_package(
+    tmp_path: Path, requires: list[str], extras: list[str], codes: list[int]
+) -> None:
+    """cudf requires cupy without `ctk`: `import cupy` works, and `cupy.cuda.cufft` does not."""
+    put_cublas(tmp_path)
+    files: dict[str, bytes | str] = {
+        "example/a.so": elf(needed=[CUBLAS], runpath=TO_CUBLAS, symbols=INIT),
+        "example/b.so": elf(needed=[NCCL], symbols=INIT),
+    }
+    install(tmp_path, "example", "1.0", files, [TOOLKIT] if extras else [], extras)
+    toolkit = ["nvidia-cuda-runtime-cu12; extra == 'cudart'"]
+    install(tmp_path, "cuda-toolkit", "12.9", {}, toolkit, ["cudart"])
+    install(tmp_path, "cudf", "1.0", {}, requires)
+    missing = [each for each in findings(tmp_path) if each.kind == "missing-library"]
+    assert [each.exit_code for each in missing] == codes
+
+
 @pytest.mark.parametrize(("name", "code"), [("a.so", 0), ("b.so", 1)])
 def test_plugin_whose_libraries_an_extension_of_its_package_loads_is_a_warning(
     tmp_path: Path, name: str, code: int
