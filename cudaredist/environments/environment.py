@@ -40,7 +40,7 @@ from cudaredist.programs.gpu_verdicts import (
 from cudaredist.programs.program import AuditData, NvidiaBuild, ProgramFile, majors_of, paths_of
 from cudaredist.programs.repair import Install, Repair
 from cudaredist.programs.report import AuditedEnvironment, LoadedFile
-from cudaredist.programs.run_paths import run_path_fix
+from cudaredist.programs.run_paths import ORIGIN, run_path_fix, wheel_folder
 from cudaredist.tables.driver_support import parse_driver, ptx_support
 from cudaredist.wheel_projects import other_project
 from cudaredist.words import listed
@@ -265,6 +265,32 @@ class JudgedEnvironment:
         commands = dict.fromkeys(run_path_fix(file.path, folder) for file in files)
         return Repair(commands=tuple(commands))
 
+    def _with_run_paths(self, repair: Repair, files: Iterable[ProgramFile], folder: str) -> Repair:
+        """Add the run paths that lead files to a folder of a wheel that is not installed yet.
+
+        Only files with run paths to other wheels get one. Modules or other files may load the
+        libraries of the rest.
+        """
+        commands: dict[str, None] = {}
+        loaded = {use.loaded.file for use in self.libraries.uses}
+        for file in files:
+            owner = self.owners.of(file)
+            if owner is None or file in loaded or self.libraries.preloads.may_load(file):
+                continue
+            here = posixpath.dirname(file.path)
+            entries = (entry.replace("${ORIGIN}", ORIGIN) for entry in file.binary.runpath)
+            own = {posixpath.normpath(entry.replace(ORIGIN, here, 1)) for entry in entries}
+            path = posixpath.join(owner.site, folder)
+            if path not in own and not own.isdisjoint(self._wheel_folders(file, owner.site)):
+                commands[run_path_fix(file.path, path)] = None
+        return repair._replace(commands=(*repair.commands, *commands))
+
+    def _wheel_folders(self, file: ProgramFile, site: str) -> Iterator[str]:
+        """Yield the folders of the wheels with libraries that a file needs."""
+        for name in file.binary.needed:
+            for library in self._data.catalog.providers(name, file.platforms):
+                yield posixpath.join(site, wheel_folder(library))
+
     # -- needed libraries
 
     def _is_optional(self, use: Use) -> bool:
@@ -292,10 +318,12 @@ class JudgedEnvironment:
         elif loaded.found_by == "none":
             others = sorted(set(self._data.catalog.others(soname)) & self.files.by_name.keys())
             rest = f"and the environment has {', '.join(others) or 'no other version of it'}"
-            repair, conflict = self.fix(soname, uses)
+            repair, conflict, folder = self.fix(soname, uses)
             rest += f", but {conflict}" if conflict else ""
             if repair and (call := self.libraries.preloads.call_for(soname, users)):
                 rest += f". After the installation, call {call} first"
+            elif repair and folder:
+                repair = self._with_run_paths(repair, users, folder)
         else:
             return
         if is_optional:
@@ -319,7 +347,7 @@ class JudgedEnvironment:
             title = file.display_path + (f" ({package})" if package else "")
             if file.binary.soname not in {None, soname}:
                 title += f", which is {file.binary.soname} by its own name,"
-            repair, conflict = self.fix(soname, uses)
+            repair, conflict, _ = self.fix(soname, uses)
             message = f"{title} does not export {some_of(lacking)}, which {some_of(paths)} uses"
             message += f", but {conflict}" if conflict else ""
             yield Finding("missing-symbols", message, paths[0], repair)

@@ -80,6 +80,16 @@ def module_rules(
                 yield package, _rule(project, module, function, names)
 
 
+def calls_loader(package: Distribution, files: Iterable[ProgramFile]) -> bool:
+    """Check if a module next to files of a package, or above them, may load libraries."""
+    calls = (*_LOADS, _PATHFINDER, _OF_WHEEL)
+    texts = (
+        foreign_text(Path(path), _MODULE_LIMIT)
+        for path in islice(_modules_of(package, files), _MODULES)
+    )
+    return any(call in text for text in texts for call in calls)
+
+
 class _ModuleReader:
     """Reads the libraries that modules of an environment load."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from cudaredist.environments.environment_files import EnvironmentFiles
 from cudaredist.environments.installed import Distribution, Environment
 from cudaredist.environments.loader import FoundFile
-from cudaredist.environments.loader_modules import module_rules
+from cudaredist.environments.loader_modules import calls_loader, module_rules
 from cudaredist.environments.requirements_in_use import required_projects
 from cudaredist.formats.library_policy import LibraryPolicy, Preload
 from cudaredist.programs.library_names import family_of
@@ -42,6 +42,7 @@ class Preloads:
         self._required_projects = lru_cache(maxsize=None)(required)
         self._optional = [rule for rule in policy.preloads if rule.is_optional]
         rules = list(_installed_rules(environment, policy))
+        self._with_rules = {package.project for package, _ in rules}
         self._called = [(package, rule) for package, rule in rules if rule.is_called]
         """Packages with a function that loads libraries if a program calls it."""
         # Folders such as `nvidia/cu13` are searched last.
@@ -92,6 +93,14 @@ class Preloads:
             if loader.project in required:
                 loaded.update(by_name)
         return loaded
+
+    def may_load(self, file: ProgramFile) -> bool:
+        """Check if modules may load a library before a file, also one that is not installed."""
+        package = self._owners.of(file)
+        if package is None:
+            return True
+        required = self._required_projects(package.project)
+        return not required.isdisjoint(self._with_rules) or calls_loader(package, [file])
 
     def call_for(self, soname: str, users: Iterable[ProgramFile]) -> str | None:
         """Return the call with which a program loads a library for the package of some files."""

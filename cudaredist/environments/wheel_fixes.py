@@ -27,6 +27,7 @@ from cudaredist.programs.program import (
     paths_of,
 )
 from cudaredist.programs.repair import Install, Repair
+from cudaredist.programs.run_paths import wheel_folder
 from cudaredist.programs.unlinked import stated_majors
 from cudaredist.programs.wheel_requirements import pip_requirements, wheel_version
 
@@ -37,6 +38,8 @@ class WheelFix(NamedTuple):
     repair: Repair | None = None
     conflict: str = ""
     """The requirement of another package that no version with the library fits."""
+    folder: str = ""
+    """The folder of the library in the wheel, below site-packages."""
 
 
 def fix_for(
@@ -73,12 +76,19 @@ def fix_for(
     if merged is None:
         return WheelFix(conflict=next(repairs.opponents(project, versions), ""))
     installed = environment.distributions.get(project)
+    folder = _folder_in(known, merged)
     extra = _extra_repair(project, versions, files, environment, repairs)
     if installed is None and extra is not None:
-        return WheelFix(extra)
+        return WheelFix(extra, folder=folder)
     if installed is not None and merged.contains(installed.version, prereleases=True):
         return WheelFix(repairs.repair(reinstalls=[installed]))
-    return WheelFix(repairs.repair(installs=[Install(project, merged)]))
+    return WheelFix(repairs.repair(installs=[Install(project, merged)]), folder=folder)
+
+
+def _folder_in(known: Sequence[KnownLibrary], versions: SpecifierSet) -> str:
+    """Return the folder of a library in the newest of its wheels with one of some versions."""
+    fitting = [each for each in known if (found := wheel_version(each)) and found in versions]
+    return wheel_folder(fitting[-1]) if fitting else ""
 
 
 def _extra_repair(

@@ -244,3 +244,20 @@ def test_installer_of_most_packages_is_used(tmp_path: Path) -> None:
     install(tmp_path, "other", "1.0", {})
     (tmp_path / "other-1.0.dist-info/INSTALLER").write_text("uv\n")
     assert hints(audit(tmp_path)) == ["pip install 'nvidia-cublas-cu12>=12.4.1.7'"]
+
+
+def test_run_path_to_a_missing_wheel_is_added_at_once(tmp_path: Path) -> None:
+    """libcudensitymat.so.0 has run paths to cuBLAS, but none to cuSPARSE.
+
+    `ldd` of cudensitymat-cu12 0.7.0 found both libraries after this command.
+    """
+    put_example(tmp_path, CUDART)
+    content = user(CUBLAS, runpath="$ORIGIN/../nvidia/cuda_runtime/lib")
+    needs_both = elf(needed=[CUBLAS, CUDART], runpath="$ORIGIN/../nvidia/cuda_runtime/lib")
+    files: dict[str, bytes | str] = {"a/a.so": needs_both, "b/b.so": content}
+    install(tmp_path, "more", "1.0", files)
+    command = f"patchelf --add-rpath '$ORIGIN/../{FOLDER}' {tmp_path}/a/a.so"
+    assert (fix(audit(tmp_path)) or "").endswith(f" && {command}")
+    # A module may load the library instead.
+    (tmp_path / "a/__init__.py").write_text("ctypes.CDLL(path)")
+    assert "patchelf" not in (fix(audit(tmp_path)) or "")
