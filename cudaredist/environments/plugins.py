@@ -1,8 +1,8 @@
 """Files that nothing in an environment loads, such as plugins of packages that are not installed.
 
 Their missing libraries are warnings in two cases. An extra of their package that is not in use
-requires the library, such as NCCL for `libcutensorMp.so.2`, and other files of the package find all
-of their libraries. Or a Python extension of the package finds all libraries that such a file lacks,
+requires the library, such as NCCL for `libcutensorMp.so.2`, and another file of the package needs
+CUDA libraries, but none of such an extra. Or a Python extension of the package finds all libraries that such a file lacks,
 so that they are loaded before the plugin.
 
 In the first case, files of other packages may open the file, and it may be an extension of a
@@ -49,7 +49,7 @@ class Plugins:
         openers = self._openers.get(stem_of(file.name), ())
         if any(map(self._is_of_unused_extra, missing)):
             is_main = is_extension(file) and not self._is_required(owner)
-            return not is_main and owner not in openers and self._has_complete_file(owner)
+            return not is_main and owner not in openers and self._has_main_file(owner)
         if openers or is_extension(file):
             return False
         return self._is_served_by_extension(owner, missing)
@@ -65,10 +65,11 @@ class Plugins:
         """Return the libraries that the loader does not find for a file, or that lack symbols."""
         return [use for use in self._uses.get(file, ()) if use.is_unmet(self._cuda)]
 
-    def _has_complete_file(self, owner: Distribution) -> bool:
-        """Check if a file of a package needs CUDA libraries, and the loader finds all of them."""
+    def _has_main_file(self, owner: Distribution) -> bool:
+        """Check if a file of a package needs CUDA libraries, but none of an unused extra."""
         return any(
-            not self._missing(file) and not self._cuda.isdisjoint(file.binary.needed)
+            not any(map(self._is_of_unused_extra, self._missing(file)))
+            and not self._cuda.isdisjoint(file.binary.needed)
             for file in self._uses
             if self._owners.of(file) is owner
         )

@@ -1,6 +1,7 @@
 """Changes of packages that resolve the findings of an environment, by its installer."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -18,6 +19,7 @@ from cudaredist.programs.repair import COMMANDS, Install, Installer, Repair, spe
 from cudaredist.programs.wheel_requirements import wheel_version
 
 _EQUAL = frozenset({"==", "==="})
+_MAJOR_SUFFIX = re.compile(r"-cu[0-9]+$")
 _CHOICES = 64
 """Combinations of requirements to try."""
 
@@ -81,6 +83,15 @@ class Repairs:
     def is_required(self, project: str) -> bool:
         """Check if an installed package requires a project in any version."""
         return project in self._pins
+
+    def is_placeholder(self, project: str) -> bool:
+        """Check if a project has the name of a component's wheel, but no known wheel.
+
+        From CUDA 13 on, the wheel is `nvidia-cublas`. `nvidia-cublas-cu13` cannot be installed.
+        """
+        known, installed = self._catalog.projects(), self._environment.distributions
+        plain = _MAJOR_SUFFIX.sub("", project)
+        return plain != project and plain in known and project not in {*known, *installed}
 
     def opponents(self, project: str, versions: SpecifierSet) -> Iterator[str]:
         """Yield the packages that require other versions of a project."""

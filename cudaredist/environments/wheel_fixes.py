@@ -100,13 +100,16 @@ def _extra_repair(
 ) -> Repair | None:
     """Return the installation of the extra of the files' package that requires a project, if any.
 
-    It also installs the other wheels that the package needs.
+    It also installs the other wheels that the package needs, so there is none if one of these is
+    only a placeholder on the index.
     """
     all_owners = environment.owners()
     owners = [all_owners[file.path] for file in files if file.path in all_owners]
     if len({owner.project for owner in owners}) != 1 or not repairs.has_wheels:
         return None
     owner = owners[0]
+    if any(map(repairs.is_placeholder, projects_of(requirements_with(owner)))):
+        return None
     extra = extra_with(owner, project)
     stated = [each.specifier for each in owner.requires if project_of(each) == project]
     if extra is None or all(repairs.merge(project, [versions, each]) is None for each in stated):

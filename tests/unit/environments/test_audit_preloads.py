@@ -196,6 +196,23 @@ def test_extras_of_the_package_are_the_answer(tmp_path: Path) -> None:
     assert judged.report(found).fix == "pip install 'example[cuda,cudnn]==1.2'"
 
 
+@pytest.mark.parametrize(
+    ("required", "hint"),
+    [
+        ("nvidia-cublas-cu14", "pip install 'nvidia-cublas-cu12>=12.4.1.7'"),
+        ("other-cu14", "pip install 'example[cuda]==1.2'"),
+    ],
+)
+def test_extra_of_a_package_that_requires_a_placeholder_is_not_the_answer(
+    tmp_path: Path, required: str, hint: str
+) -> None:
+    """nvidia-cudss-cu13 0.7.1.4 requires nvidia-cublas-cu13, which pip fails to build."""
+    requires = [required, "nvidia-cublas-cu12; extra == 'cuda'"]
+    install(tmp_path, "example", "1.2", {"a/b.so": user(CUBLAS)}, requires, ["cuda"])
+    (finding,) = findings(tmp_path)
+    assert finding.hint == hint
+
+
 def test_extra_with_another_version_is_not_the_answer(tmp_path: Path) -> None:
     files = {"a/b.so": user(CUBLAS)}
     install(tmp_path, "example", "1.2", files, ["nvidia-cublas-cu12<12; extra == 'cuda'"], ["cuda"])

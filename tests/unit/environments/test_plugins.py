@@ -14,31 +14,42 @@ INIT = [Symbol("PyInit_a")]
 
 
 @pytest.mark.parametrize(
-    ("requires", "opener", "runpath", "codes"),
+    ("requires", "opener", "main", "codes"),
     [
-        (EXTRA, elf(), TO_CUBLAS, [0]),
-        (["nvidia-cuda-runtime-cu12"], elf(), TO_CUBLAS, [1]),
-        (EXTRA, elf(needed=["libplugin.so"], runpath="$ORIGIN/../example"), TO_CUBLAS, [1]),
-        (EXTRA, elf(), None, []),
+        (EXTRA, elf(), [CUBLAS], [0]),
+        (["nvidia-cuda-runtime-cu12"], elf(), [CUBLAS], [1]),
+        (EXTRA, elf(needed=["libplugin.so"], runpath="$ORIGIN/../example"), [CUBLAS], [1]),
+        (EXTRA, elf(), [CUBLAS, NCCL], [1]),
     ],
-    ids=["unused extra", "required", "needed by a file", "no file is complete"],
+    ids=["unused extra", "required", "needed by a file", "all files need the extra"],
 )
 def test_missing_library_of_an_unused_extra_is_a_warning(
-    tmp_path: Path, requires: list[str], opener: bytes, runpath: str | None, codes: list[int]
+    tmp_path: Path, requires: list[str], opener: bytes, main: list[str], codes: list[int]
 ) -> None:
     """libcutensorMp.so.2 needs NCCL, which only cutensor-cu12[mp] requires."""
     put_cublas(tmp_path)
     files: dict[str, bytes | str] = {
-        "example/a.so": elf(needed=[CUBLAS], runpath=runpath, symbols=INIT),
+        "example/a.so": elf(needed=main, runpath=TO_CUBLAS, symbols=INIT),
         "example/libplugin.so": elf(soname="libplugin.so", needed=[NCCL]),
     }
     install(tmp_path, "example", "1.0", files, requires, ["mp"])
     install(tmp_path, "other", "1.0", {"other/b.so": opener})
     missing = [each for each in findings(tmp_path) if each.kind == "missing-library"]
-    if runpath is None:
-        assert {each.exit_code for each in missing} == {1}
-    else:
-        assert [each.exit_code for each in missing] == codes
+    assert [each.exit_code for each in missing] == codes
+
+
+def test_plugin_is_optional_if_the_main_library_lacks_another_library(tmp_path: Path) -> None:
+    """libcutensor.so.2 without cuBLAS is a finding, and NCCL of libcutensorMp.so.2 is optional."""
+    files: dict[str, bytes | str] = {
+        "example/main.so": elf(needed=[CUBLAS]),
+        "example/libplugin.so": elf(soname="libplugin.so", needed=[NCCL]),
+    }
+    install(tmp_path, "example", "1.0", files, EXTRA, ["mp"])
+    missing = findings(tmp_path)
+    assert [(each.path, each.exit_code) for each in missing] == [
+        ("example/main.so", 1),
+        ("example/libplugin.so", 0),
+    ]
 
 
 @pytest.mark.parametrize(
