@@ -2,8 +2,8 @@
 
 Their missing libraries are warnings in two cases. An extra of their package that is not in use
 requires the library, such as NCCL for `libcutensorMp.so.2`, and another file of the package needs
-CUDA libraries, but none of such an extra. Or a Python extension of the package finds all libraries that such a file lacks,
-so that they are loaded before the plugin.
+CUDA libraries, but none of such an extra. Or a Python extension of the package finds all libraries
+that such a file lacks, so that they are loaded before the plugin.
 
 In the first case, files of other packages may open the file, and it may be an extension of a
 package that another one requires without the extra, such as cupy with cudf.
