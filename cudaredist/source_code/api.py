@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, parse_label
 from cudaredist.store.facts_index import Index, Question
 
@@ -95,6 +96,13 @@ def union(sets: Iterable[int]) -> int:
     return releases
 
 
+class _Sets(NamedTuple):
+    """The sets of releases in a history."""
+
+    known: int
+    of_forms: tuple[int, ...]
+
+
 class Api:
     """The names of a product's headers in all releases."""
 
@@ -138,6 +146,33 @@ class Api:
         owner = self.names.get(struct)
         history = self._history(forms)
         return history if owner is None else history._replace(known=history.known & owner.present)
+
+    @cached_property
+    def histories(self) -> Sequence[History]:
+        """The histories of all names, headers and fields."""
+        return (*self.names.values(), *self.headers.values(), *self.fields.values())
+
+    def changing(self, before: int, after: int) -> list[History]:
+        """Return the known histories whose forms differ between two sets of releases."""
+        positions = [
+            position
+            for sets, group in self._positions.items()
+            if sets.known & before and sets.known & after
+            if any(bool(one & before) != bool(one & after) for one in sets.of_forms)
+            for position in group
+        ]
+        return [self.histories[position] for position in sorted(positions)]
+
+    @cached_property
+    def _positions(self) -> Mapping[_Sets, Sequence[int]]:
+        """The positions of the histories with the same sets of releases.
+
+        There are hundreds of names for each combination of sets, and most of them never change.
+        """
+        return grouped(
+            (_Sets(history.known, tuple(form.releases for form in history.forms)), position)
+            for position, history in enumerate(self.histories)
+        )
 
     @cached_property
     def fields_by_name(self) -> Mapping[str, Sequence[tuple[str, History]]]:

@@ -95,12 +95,10 @@ def _release(text: str, api: Api) -> Version:
 def api_changes(api: Api, old: Version, new: Version) -> Iterator[ApiChange]:
     """Yield the changes between two releases by status, kind, header and name."""
     before, after = api.bit(old), api.bit(new)
-    histories = (*api.names.values(), *api.headers.values(), *api.fields.values())
     typedefs = _typedefs(api, after)
     changes = [
         change
-        for history in histories
-        if history.known & before and history.known & after
+        for history in api.changing(before, after)
         for change in _changes(history, before, after, typedefs)
     ]
     yield from sorted(changes, key=_order)
