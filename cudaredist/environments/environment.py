@@ -8,6 +8,7 @@ from functools import partial
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 from packaging.version import Version as WheelVersion
 
@@ -19,8 +20,8 @@ from cudaredist.environments.loader import UNREADABLE, damage_of
 from cudaredist.environments.metadata_findings import MetadataFindings
 from cudaredist.environments.opened_findings import OpenedFindings
 from cudaredist.environments.plugins import Plugins
-from cudaredist.environments.repairs import Repairs
-from cudaredist.environments.requirements_in_use import project_of, requirements_with
+from cudaredist.environments.repairs import Repairs, without_major
+from cudaredist.environments.requirements_in_use import project_of
 from cudaredist.environments.version_checks import refused_libraries
 from cudaredist.environments.wheel_fixes import WheelFix, fix_for
 from cudaredist.grouping import grouped
@@ -41,6 +42,7 @@ from cudaredist.programs.program import AuditData, NvidiaBuild, ProgramFile, maj
 from cudaredist.programs.repair import Install, Repair
 from cudaredist.programs.report import AuditedEnvironment, LoadedFile
 from cudaredist.programs.run_paths import ORIGIN, run_path_fix, wheel_folder
+from cudaredist.sets.library_names import stem_of
 from cudaredist.tables.driver_support import parse_driver, ptx_support
 from cudaredist.wheel_projects import other_project
 from cudaredist.words import listed
@@ -482,17 +484,21 @@ class JudgedEnvironment:
     def _lost_findings(self) -> Iterator[Finding]:
         """Yield a warning for NVIDIA's libraries that are not in the data, such as TensorRT.
 
-        It is a finding if the package of the file requires their wheel.
+        It is a finding if the package of the file requires their wheel. So is any other library
+        with the name of a required package that is not installed, such as `librapids_logger.so`.
         """
         others = [
-            use
+            (use, self._other_requirement(use))
             for use in self.libraries.uses
             if use.loaded.found_by == "none"
-            and other_project(use.soname) is not None
             and use.soname not in self.files.cuda
             and use.user not in self.files.nvidia_files
         ]
-        groups = grouped((self._other_requirement(use), use) for use in others)
+        groups = grouped(
+            (requirement, use)
+            for use, requirement in others
+            if requirement is not None or other_project(use.soname) is not None
+        )
         for requirement, uses in groups.items():
             names = sorted({use.soname for use in uses})
             paths = paths_of({use.user for use in uses})
@@ -507,10 +513,16 @@ class JudgedEnvironment:
     def _other_requirement(self, use: Use) -> Requirement | None:
         """Return the requirement of a file's package for a library that is not in the data."""
         owner, project = self.owners.of(use.user), other_project(use.soname)
-        if owner is None or project is None:
+        if owner is None:
             return None
-        required = requirements_with(owner)
-        return next((each for each in required if project_of(each).startswith(project)), None)
+        name = canonicalize_name(stem_of(use.soname).removeprefix("lib"))
+        for requirement in self.libraries.requirements[owner.project]:
+            required = project_of(requirement)
+            plain = without_major(required).removeprefix("lib")
+            is_absent = required not in self.environment.distributions
+            if (plain == name and is_absent) or (project and required.startswith(project)):
+                return requirement
+        return None
 
 
 def minor_of(version: str) -> str | None:

@@ -90,7 +90,7 @@ class Repairs:
         From CUDA 13 on, the wheel is `nvidia-cublas`. `nvidia-cublas-cu13` cannot be installed.
         """
         known, installed = self._catalog.projects(), self._environment.distributions
-        plain = _MAJOR_SUFFIX.sub("", project)
+        plain = without_major(project)
         return plain != project and plain in known and project not in {*known, *installed}
 
     def opponents(self, project: str, versions: SpecifierSet) -> Iterator[str]:
@@ -142,6 +142,11 @@ class Repairs:
                 pins = pins_by_project.setdefault(project_of(each), {})
                 pins.setdefault(package.title, []).append(each.specifier)
         return pins_by_project
+
+
+def without_major(project: str) -> str:
+    """Return the name of a project without a CUDA major such as `-cu12`."""
+    return _MAJOR_SUFFIX.sub("", project)
 
 
 def _is_active(environment: Environment) -> bool:

@@ -247,3 +247,23 @@ def test_thousands_of_extras_take_little_time(tmp_path: Path) -> None:
     assert extra_with(package, "pe7") == "e7"
     packages = environment.distributions
     assert calls(lambda: requirements_in_use(packages, ["pe7"])) < 500_000
+
+
+# -- required packages that are not installed
+
+
+@pytest.mark.parametrize(
+    ("required", "hint"),
+    [
+        ("rapids-logger==0.2.*", "pip install 'rapids-logger==0.2.*'"),
+        ("librapids-logger-cu12", "pip install librapids-logger-cu12"),
+        ("rapids", None),
+    ],
+)
+def test_library_with_the_name_of_an_absent_package_is_a_finding(
+    tmp_path: Path, required: str, hint: str | None
+) -> None:
+    """`ldd` of libcudf.so without rapids-logger: `librapids_logger.so => not found`."""
+    files = {"example/a.so": elf(needed=["librapids_logger.so"])}
+    install(tmp_path, "example", "1.0", files, [required])
+    assert [each.hint for each in findings(tmp_path)] == ([] if hint is None else [hint])
