@@ -210,6 +210,11 @@ def parse_label(text: str) -> Version:
     return Version.parse(text)
 
 
+def versioned_attr(name: str, label: Version) -> str:
+    """Return the name of a package's additional version in sets, such as `cudnn_8_9`."""
+    return f"{name}_{label.line.partition('-')[0].replace('.', '_')}"
+
+
 def find_release(text: str, labels: Iterable[Version]) -> Version | None:
     """Return the release with a label, or the newest one whose label begins with a prefix.
 

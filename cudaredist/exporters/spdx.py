@@ -19,7 +19,7 @@ from cudaredist.exporters.export_format import (
     exporter,
     without_nulls,
 )
-from cudaredist.features.distribution_list import distribution_in_words
+from cudaredist.features.distributions import distribution_in_words
 from cudaredist.formats.packageset import SetLicense
 from cudaredist.jsontext import canonical_json
 

@@ -6,15 +6,12 @@ are distributable under the Agreement". A text in another form has no list. Anyt
 contains and that is not understood is an error, never a guess.
 """
 
-import posixpath
 import re
 from collections.abc import Mapping
 from typing import get_args
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.formats.license_policy import LicenseText, ListedFiles, Operating
-from cudaredist.formats.names import Distribution
-from cudaredist.grouping import grouped
+from cudaredist.formats.license_policy import ListedFiles, Operating
 
 _SYSTEMS: Mapping[str, Operating] = {name: name for name in get_args(Operating)}
 _attachment = re.compile(r"^[ \t]*(?:[0-9.]+[ \t]+)?Attachment A[ \t]*$", re.MULTILINE)
@@ -29,7 +26,6 @@ _between_files = re.compile(
     r",|\band\b|\bthe runtimes? files\b(?: ending with\b)?|\bas part of your application\b|\s"
 )
 _is_condition = re.compile(r"The (?P<component>.+?) (?:is|are) only distributable in ").match
-_version_of_library = re.compile(r"(?<=\.so)(?:\.[0-9]+)+\Z")
 
 
 def read_distribution_list(text: str) -> tuple[ListedFiles, ...] | None:
@@ -45,42 +41,6 @@ def read_distribution_list(text: str) -> tuple[ListedFiles, ...] | None:
         return None
     names = _names(sentence["files"])
     return (ListedFiles(component=None, system="All", files=names),)
-
-
-def distribution_of(path: str, text: LicenseText | str | None) -> Distribution:
-    """Return whether the list of an archive's license text contains a file of the archive.
-
-    The result is unknown without a text in policy. A conditional file may only be distributed in
-    applications that meet criteria of the text.
-    """
-    if not isinstance(text, LicenseText) or text.has_list is None:
-        return "unknown"
-    if not text.has_list:
-        return "no-list"
-    own = {"All", "Windows" if path.lower().endswith((".dll", ".lib")) else "Linux"}
-    matching = [
-        one
-        for one in text.listed
-        if one.system in own and any(_matches(path, pattern) for pattern in one.files)
-    ]
-    if not matching:
-        return "not-listed"
-    return "conditional" if all(one.is_conditional for one in matching) else "listed"
-
-
-def distribution_in_words(distribution: Mapping[str, Distribution]) -> str:
-    """Return which libraries a license text lists as distributable, nothing if unknown.
-
-    The libraries are given by path.
-    """
-    names = grouped((kind, posixpath.basename(path)) for path, kind in distribution.items())
-    if "no-list" in names:
-        return "the license text has no list"
-    kinds = {"listed": "", "conditional": "under conditions: ", "not-listed": "not listed: "}
-    words = [f"{kinds[kind]}{' '.join(names[kind])}" for kind in kinds if kind in names]
-    if "not-listed" not in names:
-        return "; ".join(["all libraries", *words[1:]]) if words else ""
-    return "; ".join(words if "listed" in names else ["none", *words])
 
 
 def _components(text: str) -> tuple[ListedFiles, ...]:
@@ -122,31 +82,6 @@ def _names(text: str) -> tuple[str, ...]:
     if wrong is not None or not names:
         raise _invalid(wrong or text)
     return tuple(dict.fromkeys(names))
-
-
-def _matches(path: str, pattern: str) -> bool:
-    """Check if a path has a listed name, with a version or architecture embedded."""
-    name = posixpath.basename(path)
-    plain = _without_version(name)
-    if pattern.startswith("."):
-        return plain.endswith(pattern)
-    if "/" in pattern:
-        return path == pattern or path.endswith(f"/{pattern}")
-    return pattern.lower() in {name.lower(), plain.lower()}
-
-
-def _without_version(name: str) -> str:
-    """Return a name without version and architecture.
-
-    For example, `cudart64_90.dll` is a variation of `cudart.dll`, and `libcudart.so.12` one of
-    `libcudart.so`.
-    """
-    stem, dot, suffix = name.rpartition(".")
-    if suffix.lower() != "dll":
-        return _version_of_library.sub("", name)
-    bare = stem.rstrip("0123456789_")
-    version = stem.removeprefix(bare)
-    return f"{bare}{dot}{suffix}" if "_" in version or version in {"32", "64"} else name
 
 
 def _invalid(text: str) -> InvalidFileError:

@@ -10,10 +10,11 @@ import hashlib
 import io
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cudaredist.features.facts import Entry
+from cudaredist.features.wheel_notes import LINK_ADDED
 from cudaredist.primitives import cut
 from cudaredist.words import printable
 
@@ -31,8 +32,6 @@ _is_license = re.compile(
 WHEEL_PREFIX = r"(?:nvidia/)?[^/]+/(?:cu[0-9]+/)?"
 """The beginning of paths in a wheel, such as `nvidia/cublas/`, `nvidia/cu13/` and `cutensor/`."""
 _begins_with_prefix = re.compile(WHEEL_PREFIX).match
-_LINK_ADDED = "link added, as wheels have none"
-"""The beginning of the note on a link that every wheel lacks."""
 _versioned = re.compile(r"(?P<plain>.+\.so)\.(?P<version>[0-9]{1,18}(?:\.[0-9]{1,18})*)").fullmatch
 _EXECUTABLE = 0o755
 _GLUE = "__init__.py"
@@ -106,13 +105,8 @@ def as_redistributable(members: Sequence[Entry]) -> tuple[Sequence[Entry], tuple
             placed.append(_with_mode(replace(entry, name=f"{_TOP}/{path}"), path))
     links = _missing_links(placed)
     added = (link.name.removeprefix(f"{_TOP}/") for link in links)
-    notes = tuple(f"{_LINK_ADDED}: {path}" for path in added)
+    notes = tuple(f"{LINK_ADDED}: {path}" for path in added)
     return [*placed, *links], notes
-
-
-def unusual_notes(notes: Iterable[str]) -> tuple[str, ...]:
-    """Return the notes on what is unusual: all but those on the links that every wheel lacks."""
-    return tuple(note for note in notes if not note.startswith(_LINK_ADDED))
 
 
 def _is_module(name: str) -> bool:

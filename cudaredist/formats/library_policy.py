@@ -1,5 +1,6 @@
 """Model of the policy of libraries."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -128,6 +129,13 @@ class LibraryPolicy(SetPolicy):
     )
     dependencies: tuple[Dependency, ...]
     compat_run_path: tuple["CompatRunPath", ...]
+
+    def named_packages(self) -> Iterator[str]:
+        """Yield the packages that the policy names."""
+        for dependency in self.dependencies:
+            yield from (dependency.package, dependency.needs)
+        yield from (entry.package for entry in self.loaded)
+        yield from (entry.package for entry in self.compat_run_path)
 
 
 class CompatRunPath(Reasoned):

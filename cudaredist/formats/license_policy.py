@@ -1,5 +1,6 @@
 """Model of the policy of licenses."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -62,3 +63,7 @@ class LicensePolicy(SetPolicy):
     manifests: dict[str, License] = Field(description="By the manifest's `license`")
     redists: dict[RedistName, License]
     default: License
+
+    def named_packages(self) -> Iterator[str]:
+        """Yield the packages that the policy names."""
+        yield from self.packages

@@ -1,5 +1,7 @@
 """Model of the policy of packages' metadata."""
 
+from collections.abc import Iterator
+
 from cudaredist.formats.base import Reasoned, optional
 from cudaredist.formats.names import RedistName
 from cudaredist.formats.set_policy import SetPolicy
@@ -19,3 +21,7 @@ class MetaPolicy(SetPolicy):
 
     redists: dict[RedistName, PackageMeta]
     packages: dict[str, PackageMeta]
+
+    def named_packages(self) -> Iterator[str]:
+        """Yield the packages that the policy names."""
+        yield from self.packages

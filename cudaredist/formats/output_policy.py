@@ -1,5 +1,7 @@
 """Model of the policy of outputs."""
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Literal
 
 from pydantic import Field
@@ -43,3 +45,8 @@ class OutputPolicy(SetPolicy):
     collapse: dict[str, Collapse]
     propagates: dict[str, Propagation]
     normalise: tuple[Normalisation, ...]
+
+    def named_packages(self) -> Iterator[str]:
+        """Yield the packages that the policy names."""
+        yield from chain(self.collapse, self.propagates)
+        yield from (entry.package for entry in self.normalise)

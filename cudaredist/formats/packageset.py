@@ -21,6 +21,7 @@ from cudaredist.formats.features import OutputSize
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.library_policy import Owner
 from cudaredist.formats.names import Distribution, OutputName, RedistName
+from cudaredist.formats.reason import Reason
 from cudaredist.formats.runfile_records import Runfile
 
 PACKAGE_SET_FORMAT: Literal["cudaredist.package-set/1"] = "cudaredist.package-set/1"
@@ -28,19 +29,6 @@ PACKAGE_SET_FORMAT: Literal["cudaredist.package-set/1"] = "cudaredist.package-se
 ArchiveFormat = Literal["tar.xz", "tar.gz", "tar.zst", "tar", "zip", "whl"]
 
 Status = Literal["available", "unsupported", "broken", "withheld", "foreign"]
-ReasonCode = Literal[
-    "not-in-manifest",
-    "platform-not-published",
-    "variant-not-published",
-    "capability-unsupported",
-    "cuda-version-unsupported",
-    "dependency-unavailable",
-    "unresolved-library",
-    "outputs-empty",
-    "withheld-by-policy",
-    "other-operating-system",
-    "marked-broken",
-]
 
 
 class Input(OwnModel):
@@ -137,15 +125,6 @@ class ChosenRelease(OwnModel):
     release: Label | None = Field(description="Null: no release for this set")
     mode: Literal["pinned", "auto"]
     newer_rejected: tuple[RejectedRelease, ...] = Field(description="Newest first")
-
-
-class Reason(OwnModel):
-    """The reason for an unavailable package."""
-
-    code: ReasonCode
-    text: str
-    subject: str
-    source: str = Field(description="The data or policy file")
 
 
 class SetArchive(OwnModel):

@@ -1,5 +1,7 @@
 """Models of the policy files."""
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Literal
 
 from pydantic import Field
@@ -58,6 +60,13 @@ class NamePolicy(SetPolicy):
     renames: dict[str, "Rename"] = Field(description="By old name")
     splits: dict[str, "Split"] = Field(description="By the split package")
 
+    def named_packages(self) -> Iterator[str]:
+        """Yield the packages that the policy names."""
+        yield from chain(self.renames, self.splits, self.aliases)
+        yield from (rename.to for rename in self.renames.values())
+        yield from (alias.to for alias in self.aliases.values())
+        yield from chain.from_iterable(split.into for split in self.splits.values())
+
 
 class SetAliases(Reasoned):
     """The CUDA minors that short names of package sets refer to."""
@@ -99,6 +108,10 @@ class WithheldPolicy(SetPolicy):
 
     withheld: dict[str, WithheldEntry]
 
+    def named_packages(self) -> Iterator[str]:
+        """Yield the packages that the policy names."""
+        yield from self.withheld
+
 
 class Requirement(Reasoned):
     """Conditions for a package to be available. All given ones must be true."""
@@ -130,6 +143,11 @@ class RequirementPolicy(SetPolicy):
     wheels: dict[str, dict[str, dict[str, Specifier]]] = optional(
         "Versions in Requires-Dist of wheels: by project, version and required project", {}
     )
+
+    def named_packages(self) -> Iterator[str]:
+        """Yield the packages that the policy names."""
+        for requirement in self.requirements:
+            yield from (requirement.package, *(requirement.needs_packages or ()))
 
 
 class Constraint(Reasoned):

@@ -1,19 +1,14 @@
 """Base classes of reports."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar
-
-from pydantic import Field
+from typing import ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from cudaredist.errors import EXIT_FINDINGS, CudaRedistError, worst_exit_code
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.error_report import ErrorReport
-from cudaredist.formats.names import ManifestStatus, OutputName
+from cudaredist.formats.names import ManifestStatus
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version
-
-if TYPE_CHECKING:
-    from cudaredist.formats.features import OutputSize
 
 Kind = TypeVar("Kind", bound=str)
 """The kinds of a command's findings."""
@@ -61,22 +56,6 @@ class ArchiveName(ReleaseName):
         """Return a report on an archive, with additional fields."""
         fields = {"redist": redist, "release": str(label), "version": str(archive.version)}
         return cls.model_validate(fields | archive.id._asdict() | more)
-
-
-class OutputFiles(OwnModel):
-    """The files of one output."""
-
-    files: int
-    size: int = Field(description="Unpacked bytes")
-
-    @classmethod
-    def by_output(cls, contents: "Mapping[OutputName, OutputSize]") -> dict[OutputName, Self]:
-        """Return the files of each output that has any."""
-        return {
-            name: cls(files=output.files, size=output.bytes)
-            for name, output in contents.items()
-            if output.files
-        }
 
 
 class Report(Answer):

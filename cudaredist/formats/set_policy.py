@@ -22,6 +22,10 @@ class SetPolicy(OwnFile):
         """
         return tuple(_models(self, ""))
 
+    def named_packages(self) -> Iterator[str]:
+        """Yield the packages that the policy names."""
+        yield from ()
+
     @cached_property
     def platform_names(self) -> tuple[tuple[str, str], ...]:
         """The platforms of the policy's entries, with their paths from the policy."""

@@ -9,10 +9,9 @@ from cudaredist.formats.packageset import (
     Needed,
     Opened,
     Provided,
-    Reason,
-    ReasonCode,
     Status,
 )
+from cudaredist.formats.reason import Reason, ReasonCode
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.sets.inputs import ArchiveHeaders, InputManifest
 from cudaredist.sets.outputs import OutputSplit
@@ -95,7 +94,12 @@ class Draft:
     ) -> Self:
         """Return the package with one more refusal, by default about itself."""
         about = self.pname if subject is None else subject
-        refusal = (status, Reason(code=code, text=text, subject=about, source=source))
+        reason = Reason(code=code, text=text, subject=about, source=source)
+        return self.refused_for(status, reason)
+
+    def refused_for(self, status: Status, reason: Reason) -> Self:
+        """Return the package with one more refusal."""
+        refusal = (status, reason)
         if refusal in self.refusals:
             return self
         draft = replace(self, refusals=(*self.refusals, refusal))

@@ -7,13 +7,15 @@ from typing import TypeAlias
 
 from cudaredist.errors import UsageError
 from cudaredist.formats.fixup_policy import Fixup
-from cudaredist.formats.packageset import ReasonCode, RejectedRelease, Status
+from cudaredist.formats.packageset import RejectedRelease, Status
+from cudaredist.formats.reason import ReasonCode
 from cudaredist.manifests.manifest_values import Archive, Package
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, versioned_attr
 from cudaredist.sets.bounds import is_within
 from cudaredist.sets.cuda_libraries import CudaLibraries
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.inputs import InputFeatures, InputManifest, Policies, SetData
+from cudaredist.sets.omissions import reasons_to_withhold, unpublished
 from cudaredist.sets.outputs import order_outputs, split_outputs
 from cudaredist.sets.platforms import UNSUPPORTED, Absence, select_archive
 from cudaredist.sets.requirements import requirement_problems, requirements_of
@@ -91,11 +93,6 @@ def _have_same_archives(packages: Iterable[Package]) -> bool:
     return len(archives) == 1 and all(sha256 for each in archives for *_, sha256 in each)
 
 
-def versioned_attr(name: str, label: Version) -> str:
-    """Return the name of an additional version, such as `cudnn_8_9`."""
-    return f"{name}_{label.line.partition('-')[0].replace('.', '_')}"
-
-
 def _with_archive(draft: Draft, spec: SetSpec, choice: Choice | None = None) -> Draft:
     """Add the archive of a package, or refuse the package for reasons that concern its release."""
     name, manifest, policies = draft.pname, draft.manifest, spec.policies
@@ -152,10 +149,8 @@ def withheld_draft(draft: Draft, policies: Policies) -> Draft:
     if entry is None:
         return draft
     source = policies.source("withheld", entry)
-    draft = draft.refused("withheld", "withheld-by-policy", entry.reason, source)
-    for name in entry.lacks:
-        text = f"requires {name}, which no set has"
-        draft = draft.refused("withheld", "dependency-unavailable", text, source, name)
+    for reason in reasons_to_withhold(draft.pname, entry, source):
+        draft = draft.refused_for("withheld", reason)
     return draft.noted(*policies.notes("withheld", entry))
 
 
@@ -225,8 +220,7 @@ def _without_wheel(draft: Draft, spec: SetSpec) -> Draft:
 
 def unpublished_draft(draft: Draft) -> Draft:
     """Refuse a package that no manifest contains."""
-    text = f"no local manifest contains {draft.pname}"
-    return draft.refused("unsupported", "not-in-manifest", text, "manifests")
+    return draft.refused_for("unsupported", unpublished(draft.pname))
 
 
 # -- requirements of policy

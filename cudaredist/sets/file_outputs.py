@@ -35,6 +35,8 @@ class FileOutputs(NamedTuple):
 
     outputs: tuple[OutputName, ...]
     """The declared outputs."""
+    parts: tuple[OutputName, ...]
+    """The outputs of the feature file whose files are in them."""
     dropped: tuple[str, ...]
     """Patterns of the files that policy drops."""
 
@@ -64,9 +66,10 @@ def file_outputs(
     has_stubs = not all(is_dropped(path, dropped) for path in stubs)
     if any(is_dropped(path, dropped) for path in STUB_PATHS) and not has_stubs:
         declared = [name for name in declared if name != "stubs"]
+    parts = tuple(declared)
     if package in rules.collapsed and len(declared) > 1:
         declared = ["out"]
-    return FileOutputs(tuple(declared), dropped)
+    return FileOutputs(tuple(declared), parts, dropped)
 
 
 def is_dropped(path: str, patterns: Iterable[str]) -> bool:

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple, get_type_hints
 
 from cudaredist.errors import Problem, UnknownNameError, UsageError
@@ -114,21 +113,8 @@ class Policies:
 
     def packages(self) -> Iterator[str]:
         """Yield the packages that policies name, except those of fixups."""
-        names, outputs, libraries = self.names, self.outputs, self.libraries
-        requirements, dependencies = self.requirements.requirements, libraries.dependencies
-        yield from chain(names.renames, names.splits, names.aliases, self.withheld.withheld)
-        yield from chain(outputs.collapse, outputs.propagates)
-        yield from chain(self.licenses.packages, self.meta.packages)
-        yield from (rename.to for rename in names.renames.values())
-        yield from (alias.to for alias in names.aliases.values())
-        yield from chain.from_iterable(split.into for split in names.splits.values())
-        yield from chain.from_iterable(entry.needs_packages or () for entry in requirements)
-        yield from (dependency.needs for dependency in dependencies)
-        yield from (dependency.package for dependency in dependencies)
-        yield from (requirement.package for requirement in requirements)
-        yield from (entry.package for entry in outputs.normalise)
-        yield from (entry.package for entry in libraries.loaded)
-        yield from (entry.package for entry in libraries.compat_run_path)
+        for _, policy in self._policies():
+            yield from policy.named_packages()
 
 
 POLICY_MODELS: Mapping[str, type[OwnModel]] = {

@@ -18,9 +18,9 @@ from cudaredist.formats.packageset import (
     Opened,
     OutsideSet,
     Provided,
-    ReasonCode,
     SonameProvider,
 )
+from cudaredist.formats.reason import ReasonCode
 from cudaredist.sets.bounds import is_within
 from cudaredist.sets.distributions import (
     NIXPKGS,

@@ -1,10 +1,8 @@
 """Finished package entries: URLs, hashes, licenses and metadata."""
 
 import re
-from collections.abc import Mapping
 
-from cudaredist.features.distribution_list import distribution_of
-from cudaredist.features.license_files import main_license
+from cudaredist.features.distributions import distribution_of
 from cudaredist.features.wheel import WHEEL_PREFIX
 from cudaredist.formats.features import DeviceCode
 from cudaredist.formats.license_policy import License, LicensePolicy, LicenseText
@@ -16,24 +14,13 @@ from cudaredist.primitives import join_address, natural_order, sri_of
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.file_outputs import resolve
 from cudaredist.sets.inputs import Policies
+from cudaredist.sets.licenses import UNKNOWN_TEXT, find_license, find_text
 from cudaredist.sets.outputs import OutputSplit, propagated
 from cudaredist.sets.set_coverage import package_coverage
 from cudaredist.sets.spec import SetSpec
 from cudaredist.store.archive_address import archive_base
 
 _FORMATS: tuple[ArchiveFormat, ...] = ("tar.xz", "tar.gz", "tar.zst", "tar", "zip", "whl")
-_USUAL = {
-    "cuda": ("CUDA Toolkit",),
-    "cusparselt": ("cuSPARSELt",),
-    "cutensor": ("cuTensor",),
-    "tensorrt": ("TensorRT",),
-}
-"""The name of a redistributable's license in manifests, if not its own name."""
-UNKNOWN_TEXT = "unknown"
-"""The name of a license text that is not in policy."""
-_is_vague = re.compile(
-    r"(?:LicenseRef-)?NVIDIA(?:[- ]Proprietary)?(?: Software)?", re.IGNORECASE
-).fullmatch
 _NO_PACKAGE = Package("", None, None, None, (), (), ())
 _top = re.compile(r"(.*-archive)\.[a-z.]+").fullmatch
 
@@ -155,36 +142,10 @@ def _archive(archive: Archive, address: str | None) -> SetArchive:
     )
 
 
-def find_license(name: str, redist: str, word: str | None, policy: LicensePolicy) -> License:
-    """Return policy's most specific entry for a package's license.
-
-    The redistributable's entry does not count if the manifest names another license, with `word`.
-    """
-    is_usual = word is None or word in (redist, *_USUAL.get(redist, ())) or _is_vague(word)
-    return (
-        policy.packages.get(name)
-        or policy.manifests.get(word or "")
-        or (policy.redists.get(redist) if is_usual else None)
-        or policy.default
-    )
-
-
 def license_name(redist: str, package: Package, policy: LicensePolicy) -> str | None:
     """Return the name of a package's license, one for all spellings in manifests."""
     entry = find_license(package.name, redist, package.license, policy)
     return package.license if entry is policy.default else entry.short_name
-
-
-def find_text(files: Mapping[str, str] | None, policy: LicensePolicy) -> LicenseText | str | None:
-    """Return policy's entry for the license text of an archive.
-
-    Returns `unknown` if policy does not have the text, and None if there is no text.
-    """
-    path = main_license(files or ())
-    if files is None or path is None:
-        return None
-    texts = policy.texts.values()
-    return next((text for text in texts if files[path] in text.files), UNKNOWN_TEXT)
 
 
 def _license(

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cudaredist.formats.packageset import ReasonCode
 from cudaredist.formats.policy import JetsonThreshold, PlatformPolicy
+from cudaredist.formats.reason import ReasonCode
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Version
 from cudaredist.sets.bounds import is_within

@@ -37,7 +37,7 @@ def _with_pair(draft: Draft, selected: AbstractSet[tuple[str | None, str]], spec
     options = " ".join(f"{option} {redist}={label}" for redist, label in reversed(pair))
     (status, reason), *others = draft.refusals
     text = f"{reason.text}; {names} fits: add `{options}`"
-    first = (status, reason.model_copy(update={"text": text}))
+    first = (status, reason.changed(text=text))
     return replace(draft, refusals=(first, *others))
 
 

@@ -6,8 +6,8 @@ A package can require capabilities, CUDA releases and other packages.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from cudaredist.formats.packageset import ReasonCode
 from cudaredist.formats.policy import Requirement, RequirementPolicy
+from cudaredist.formats.reason import ReasonCode
 from cudaredist.formats.set_policy import Bounds
 from cudaredist.primitives import Platform, Version
 from cudaredist.sets.bounds import bounds_text, is_within

@@ -21,7 +21,16 @@ from cudaredist.store.table_folder import TableFolder, is_api_package, is_librar
 
 ADVISORY_TABLES = ("advisories", "policy/advisories")
 """Known vulnerabilities and the decisions about them: the rows of all archives depend on both."""
-STORED_POLICIES = ("libraries", "meta", "outputs")
+STORED_POLICIES = (
+    "fixups",
+    "libraries",
+    "licenses",
+    "meta",
+    "names",
+    "outputs",
+    "requirements",
+    "withheld",
+)
 """Policies whose entries lookups need."""
 INDEXED_TABLES = (
     *ADVISORY_TABLES,
@@ -29,7 +38,6 @@ INDEXED_TABLES = (
     "gpus",
     "policy/drivers",
     "policy/jetpack",
-    "policy/licenses",
     *(f"policy/{name}" for name in STORED_POLICIES),
     "runfiles",
 )

@@ -99,6 +99,8 @@ class IndexedArchive(NamedTuple):
     """The row of its contents, 0 if it was not examined."""
     date: str | None
     """The day of the release, if the manifest states it."""
+    url: str | None
+    """The address on NVIDIA's servers. None: a wheel, or a product of the user's own."""
     is_by_wheel: bool = False
     """Whether the contents are those of the wheel of the same version."""
 
@@ -117,13 +119,14 @@ class _ArchiveRow(NamedTuple):
     size: int | None
     contents: int
     date: str | None
+    url: str | None
 
 
 _ARCHIVES = Question(
     _ArchiveRow,
     """
     SELECT channel, redist, label, package, version, platform, variant, relative_path, sha256, md5,
-        size, coalesce(contents, 0) AS contents, date
+        size, coalesce(contents, 0) AS contents, date, url
     FROM (SELECT key AS place, value AS name FROM json_each(?))
     JOIN current_releases ON redist = name
     JOIN archives ON release = current_releases.id AND relative_path IS NOT NULL
@@ -137,7 +140,7 @@ _ARCHIVES_BY_WHEEL = Question(
     _ArchiveRow,
     """
     SELECT DISTINCT channel, redist, label, package, version, platform, variant, relative_path,
-        sha256, md5, size, wheel_contents.contents, date
+        sha256, md5, size, wheel_contents.contents, date, archives.url
     FROM wheel_contents JOIN archives ON archives.id = archive AND relative_path IS NOT NULL
     JOIN current_releases ON release = current_releases.id
     JOIN (SELECT key AS place, value AS name FROM json_each(?)) ON redist = name
@@ -319,6 +322,7 @@ def _indexed(row: _ArchiveRow) -> IndexedArchive:
         archive=archive,
         contents=row.contents,
         date=row.date,
+        url=row.url,
     )
 
 

@@ -1,4 +1,4 @@
--- Version 11. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 12. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query.md show the comments.
 
 PRAGMA application_id = 1129661522;
@@ -461,9 +461,9 @@ CREATE INDEX vulnerabilities_of_archive ON vulnerabilities (archive);
 CREATE TABLE policies (
     document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
     layer TEXT NOT NULL, -- `local` or `shipped`. `local` replaces all of `shipped`
-    part TEXT NOT NULL, -- `external`, `packages`, `normalise` or `collapse` in the file
+    part TEXT NOT NULL, -- of the file, such as `external`, or `named` for each package that it names
     name TEXT NOT NULL, -- of the entry, such as the package. Empty: the part is a list
-    entry TEXT NOT NULL -- as JSON
+    entry TEXT NOT NULL -- as JSON. `null`: the part is `named`
 );
 CREATE INDEX policies_of_document ON policies (document);
 

@@ -18,11 +18,9 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.features import ExaminedArchive, Features, Library, PackageFeatures
 from cudaredist.formats.jetpack import JetPackPolicy
-from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.license_policy import LicensePolicy
-from cudaredist.formats.meta_policy import MetaPolicy
-from cudaredist.formats.output_policy import OutputPolicy
 from cudaredist.formats.runfile_records import Runfiles
+from cudaredist.formats.set_policy import SetPolicy
 from cudaredist.formats.symbol_tables import ImportGroup, Symbols
 from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.manifests.manifest_values import Archive, Manifest
@@ -226,8 +224,9 @@ def add_table(database: Connection, document: int, layer: str, table: OwnModel) 
             rows_by_table = {
                 "license_texts": _license_text_rows(table),
                 "distributable_names": _distributable_rows(table),
+                "policies": policy_rows(table),
             }
-        case LibraryPolicy() | MetaPolicy() | OutputPolicy():
+        case SetPolicy():
             rows_by_table = {"policies": policy_rows(table)}
         case Runfiles():
             rows_by_table = {"runfiles": _runfile_rows(table)}

@@ -15,7 +15,6 @@ from cudaredist.formats.advisories import Advisories, AdvisoryPolicy
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.jetpack import JetPackPolicy
-from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.runfile_records import Runfiles
 from cudaredist.formats.tables import Gpus, NvccCompat
@@ -42,7 +41,6 @@ _MODELS: Mapping[str, type[OwnModel]] = {
     "gpus": Gpus,
     "policy/drivers": DriverPolicy,
     "policy/jetpack": JetPackPolicy,
-    "policy/licenses": LicensePolicy,
     "runfiles": Runfiles,
     **{f"policy/{name}": model for name, model in STORED_MODELS.items()},
 }

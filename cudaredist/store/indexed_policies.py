@@ -1,10 +1,12 @@
 """Entries of policies by the index, for lookups. They need no models."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from cudaredist.store.documents import STORED_POLICIES
 from cudaredist.store.facts_index import Index, Question
 
 
@@ -45,6 +47,69 @@ class OutputRules(NamedTuple):
     """Packages with all files in one output."""
 
 
+class PackageNames(NamedTuple):
+    """The names of packages in policies."""
+
+    renamed: Mapping[str, str]
+    """The newer name of a package, by an older one or an alias."""
+    packages: frozenset[str]
+    """All packages that policies name, except those of fixups."""
+
+    def root(self, name: str) -> str:
+        """Return the newest name of a package, following renames and aliases."""
+        while name in self.renamed:
+            name = self.renamed[name]
+        return name
+
+
+class Withheld(NamedTuple):
+    """A published package that sets deliberately omit."""
+
+    reason: str
+    lacks: tuple[str, ...]
+    """Required packages and sonames that no set contains."""
+
+
+class LicenseTerms(NamedTuple):
+    """The terms of a license, as far as lookups need them."""
+
+    short_name: str
+    redistributable: bool | None
+    reason: str
+
+
+class ListedNames(NamedTuple):
+    """Names of files of one platform that a license text lists as distributable."""
+
+    system: str
+    files: tuple[str, ...]
+    is_conditional: bool
+
+
+class LicenseText(NamedTuple):
+    """A license whose text is in archives."""
+
+    terms: LicenseTerms
+    title: str
+    files: tuple[str, ...]
+    """The SHA-256 of each file with this text."""
+    has_list: bool | None
+    """Whether the text lists the files that may be distributed. None: unknown."""
+    listed: tuple[ListedNames, ...]
+
+
+class LicenseRules(NamedTuple):
+    """The policy of licenses."""
+
+    packages: Mapping[str, LicenseTerms]
+    manifests: Mapping[str, LicenseTerms]
+    """By the manifest's `license`."""
+    redists: Mapping[str, LicenseTerms]
+    default: LicenseTerms
+    texts: Mapping[str, LicenseText]
+    """By SHA-256 of the normalized text."""
+
+
 class _Layer(NamedTuple):
     layer: str
 
@@ -81,7 +146,8 @@ def library_rules(index: Index) -> LibraryRules:
                 symbols=tuple(entry.get("symbols", ())),
                 reason=entry["reason"],
             )
-            for _, _, entry in _entries(index, "libraries")
+            for part, _, entry in _entries(index, "libraries")
+            if part == "external"
         )
     )
 
@@ -108,12 +174,74 @@ def main_programs(index: Index) -> dict[str, str]:
     """Return the main program of packages. Raises `InvalidFileError`."""
     return {
         name: entry["main_program"]
-        for _, name, entry in _entries(index, "meta")
-        if "main_program" in entry
+        for part, name, entry in _entries(index, "meta")
+        if part == "packages" and "main_program" in entry
     }
 
 
-def _entries(index: Index, name: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def names_in_policies(index: Index) -> PackageNames:
+    """Return the names of packages in all policies. Raises `InvalidFileError`."""
+    rows = [row for name in STORED_POLICIES for row in _entries(index, name)]
+    renamed = {
+        part: {name: entry["to"] for of_part, name, entry in rows if of_part == part}
+        for part in ("aliases", "renames")
+    }
+    return PackageNames(
+        renamed=renamed["aliases"] | renamed["renames"],
+        packages=frozenset(name for part, name, _ in rows if part == "named"),
+    )
+
+
+def withheld_packages(index: Index) -> dict[str, Withheld]:
+    """Return the packages that sets deliberately omit. Raises `InvalidFileError`."""
+    return {
+        name: Withheld(entry["reason"], tuple(entry.get("lacks", ())))
+        for part, name, entry in _entries(index, "withheld")
+        if part == "withheld"
+    }
+
+
+def archive_urls(index: Index) -> dict[str, str]:
+    """Return the base addresses of archives by redistributable. Raises `InvalidFileError`."""
+    return {name: entry for part, name, entry in _entries(index, "fixups") if part == "urls"}
+
+
+def license_rules(index: Index) -> LicenseRules:
+    """Return the policy of licenses. Raises `InvalidFileError`."""
+    parts: dict[str, dict[str, Any]] = defaultdict(dict)
+    for part, name, entry in _entries(index, "licenses"):
+        parts[part][name] = entry
+    terms = {
+        part: {name: _terms(entry) for name, entry in parts[part].items()}
+        for part in ("packages", "manifests", "redists", "default")
+    }
+    return LicenseRules(
+        packages=terms["packages"],
+        manifests=terms["manifests"],
+        redists=terms["redists"],
+        default=terms["default"][""],
+        texts={name: _text(entry) for name, entry in parts["texts"].items()},
+    )
+
+
+def _terms(entry: Mapping[str, Any]) -> LicenseTerms:
+    return LicenseTerms(entry["short_name"], entry["redistributable"], entry["reason"])
+
+
+def _text(entry: Mapping[str, Any]) -> LicenseText:
+    return LicenseText(
+        terms=_terms(entry),
+        title=entry["title"],
+        files=tuple(entry["files"]),
+        has_list=entry.get("has_list"),
+        listed=tuple(
+            ListedNames(one["system"], tuple(one["files"]), one.get("is_conditional", False))
+            for one in entry.get("listed", ())
+        ),
+    )
+
+
+def _entries(index: Index, name: str) -> Iterator[tuple[str, str, Any]]:
     """Yield the part, the name and the content of a policy's entries.
 
     They are from the index. It has no broken policy, whose error is raised, and not the shipped one

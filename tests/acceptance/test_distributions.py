@@ -7,10 +7,10 @@ import pytest
 from conftest import Run
 from support.binaries import elf
 
-from cudaredist.features.distribution_list import distribution_of
+from cudaredist.features.distributions import distribution_of
 from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.registry import read_own_file
-from cudaredist.sets.metadata import find_text
+from cudaredist.sets.licenses import find_text
 from cudaredist.store.data_folder import shipped_data
 
 

@@ -42,6 +42,7 @@ MODELS: dict[str, set[str]] = {
     "which nsys": set(),
     "query SELECT(1)": set(),
     "which --symbol ncclCommSplit": SYMBOLS,
+    "explain package nccl": set(),
 }
 """The modules with models that a lookup may import. A new feature adds none."""
 
@@ -51,7 +52,7 @@ def data(tmp_path: Path) -> Path:
     """Copy a release of NCCL with its symbols, and the policies in the index."""
     root, names = tmp_path / "data", [f"policy/{name}.json" for name in STORED_POLICIES]
     names += ["manifests/wheels/nccl/redistrib_2.28.9.json", "symbols/libnccl.so.2.json"]
-    names += ["features/wheels/nccl/feature_2.28.9.json"]
+    names += ["features/wheels/nccl/feature_2.28.9.json", "lock.json"]
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(shipped_data() / name, root / name)

@@ -15,7 +15,7 @@ from support.optional_programs import needs
 from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.formats.features import Features
-from cudaredist.sets.headers import ROOTS
+from cudaredist.sets.header_conditions import ROOTS
 
 pytestmark = [pytest.mark.network, pytest.mark.nightly, needs("g++")]
 

@@ -13,7 +13,7 @@ from cudaredist.commands.check.report import Finding
 from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.features.derive import RULES
 from cudaredist.features.legacy import is_legacy
-from cudaredist.features.wheel import unusual_notes
+from cudaredist.features.wheel_notes import unusual_notes
 from cudaredist.formats.features import Features
 from cudaredist.formats.registry import (
     FILE_KINDS,

@@ -5,11 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from cudaredist.cli.text import columns
-from cudaredist.commands.explain.explain_package import (
-    architecture_order,
-    manifest_licenses,
-    package_archives,
-)
+from cudaredist.commands.explain.archive_facts import architecture_order
+from cudaredist.commands.explain.explain_package import manifest_licenses, package_archives
 from cudaredist.commands.explain.package_report import (
     ArchiveHistory,
     ExplainedArchive,
@@ -25,6 +22,11 @@ from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 _BAR = 12
 """Width of the largest release's bar, in characters."""
 _UNKNOWN = "-"
+_FACTS = (
+    *("redist", "release", "package", "version", "platform", "variant"),
+    *("channel", "date", "is_examined", "architectures", "sonames"),
+)
+"""The fields that the history of an archive has from its facts."""
 
 _Combination: TypeAlias = tuple[int, ...]
 """All groups that contain a symbol."""
@@ -80,7 +82,7 @@ def archive_histories(
             code.get(one.contents, ()), key=lambda row: architecture_order(row.architecture)
         )
         yield ArchiveHistory(
-            **facts.model_dump(include=set(ArchiveHistory.model_fields)),
+            **{name: getattr(facts, name) for name in _FACTS},
             size=total if facts.is_examined else None,
             device_code={row.architecture: row.unpacked for row in sizes},
             symbols=_total(count, new),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cudaredist.commands.explain.set_report import PackageInSet
 from cudaredist.errors import UnknownNameError
-from cudaredist.features.distribution_list import distribution_in_words
+from cudaredist.features.distributions import distribution_in_words
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.closures import closure_of
 from cudaredist.wheel_projects import package_of_project

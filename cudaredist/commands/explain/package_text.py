@@ -10,7 +10,7 @@ from cudaredist.commands.explain.package_report import (
     PackageLicense,
     PackageReport,
 )
-from cudaredist.features.distribution_list import distribution_in_words
+from cudaredist.features.distributions import distribution_in_words
 from cudaredist.formats.names import CHANNEL_SUBJECTS, CHANNEL_TITLES
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version

@@ -8,9 +8,11 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.names import Distribution, OutputName
+from cudaredist.formats.output_files import OutputFiles
 from cudaredist.formats.package_vulnerability import PackageVulnerability
-from cudaredist.formats.packageset import Diagnostic, Reason, SetDriver, Status
-from cudaredist.formats.report import Answer, OutputFiles
+from cudaredist.formats.packageset import Diagnostic, SetDriver, Status
+from cudaredist.formats.reason import Reason
+from cudaredist.formats.report import Answer
 
 
 class SummarizedPackage(OwnModel):

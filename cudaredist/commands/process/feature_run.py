@@ -30,7 +30,7 @@ from cudaredist.errors import (
 )
 from cudaredist.features.facts import Facts
 from cudaredist.features.legacy import legacy_json
-from cudaredist.features.wheel import unusual_notes
+from cudaredist.features.wheel_notes import unusual_notes
 from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.features import Features
 from cudaredist.formats.names import ManifestStatus

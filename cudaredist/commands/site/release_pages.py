@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from cudaredist.commands.diff.export_changes import ExportChange
-from cudaredist.commands.explain.explain_package import architecture_order
+from cudaredist.commands.explain.archive_facts import architecture_order
 from cudaredist.commands.site.page_models import (
     ChangedLibrary,
     CudaSummary,

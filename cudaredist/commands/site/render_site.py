@@ -69,7 +69,7 @@ from cudaredist.commands.site.table_pages import (
     make_gpus_page,
     make_search_page,
 )
-from cudaredist.features.distribution_list import distribution_in_words
+from cudaredist.features.distributions import distribution_in_words
 from cudaredist.formats.tables import span as range_words
 from cudaredist.jsontext import canonical_json
 from cudaredist.progress import size_words

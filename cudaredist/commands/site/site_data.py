@@ -8,9 +8,9 @@ from typing import NamedTuple
 from cudaredist.commands.diff.diff_releases import ComparedTables, compare_in_order
 from cudaredist.commands.diff.export_changes import ExportChanges, ReleaseExports
 from cudaredist.commands.diff.report import DiffReport
+from cudaredist.commands.explain.archive_facts import explain_archives
 from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
 from cudaredist.commands.explain.explain_by_tables import CudaTables
-from cudaredist.commands.explain.explain_package import explain_archives
 from cudaredist.commands.explain.newest_together import (
     COMMON_PLATFORMS,
     newest_together,
@@ -28,7 +28,6 @@ from cudaredist.formats.jetpack import JetPackPolicy
 from cudaredist.formats.license_policy import LicensePolicy
 from cudaredist.formats.meta_policy import MetaPolicy
 from cudaredist.formats.names import Channel, OutputName
-from cudaredist.formats.output_policy import OutputPolicy
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus, NvccCompat
@@ -212,11 +211,9 @@ def _archives(
     index: Index, redists: Collection[str], symbols: Mapping[int, Sequence[str]]
 ) -> Mapping[tuple[str, str], list[ArchiveFacts]]:
     """Return the archives of each release."""
-    policy = read_own_file(index.store.read_policy("outputs"), OutputPolicy)
-    licenses = read_own_file(index.store.read_policy("licenses"), LicensePolicy)
     urls = read_own_file(index.store.read_policy("fixups"), FixupPolicy).urls
     packages: dict[str, dict[IndexedArchive, ExplainedArchive]] = defaultdict(dict)
-    for place, explained in explain_archives(index, index.archives(redists), policy, licenses):
+    for place, explained in explain_archives(index, index.archives(redists)):
         packages[explained.package][place] = explained
     archives: dict[tuple[str, str], list[ArchiveFacts]] = defaultdict(list)
     for package in packages.values():

@@ -4,7 +4,8 @@ import pytest
 from conftest import REPOSITORY
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.features.distribution_list import distribution_of, read_distribution_list
+from cudaredist.features.distribution_list import read_distribution_list
+from cudaredist.features.distributions import distribution_of
 from cudaredist.formats.license_policy import LicensePolicy, LicenseText
 from cudaredist.formats.registry import read_own_file
 

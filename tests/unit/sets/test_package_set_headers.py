@@ -19,7 +19,7 @@ from support.set_inputs import (
 from cudaredist.formats.features import WholeFeatures
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.primitives import KNOWN_PLATFORMS, Platform
-from cudaredist.sets.headers import holds
+from cudaredist.sets.header_conditions import holds
 from cudaredist.sets.load import read_set_data
 
 

@@ -26,7 +26,8 @@ from support.set_inputs import (
 )
 from typer.testing import Result
 
-from cudaredist.formats.packageset import ReasonCode, Status
+from cudaredist.formats.packageset import Status
+from cudaredist.formats.reason import ReasonCode
 from cudaredist.primitives import sha256_of
 
 FEATURES = {
