@@ -29,6 +29,7 @@ from support.wheels import wheel
 from verdict import check_limit
 
 from cudaredist.commands.check.check_data import check_data
+from cudaredist.commands.check.checked_files import CheckedFiles
 from cudaredist.commands.download.download import ManifestDownload, store_destination
 from cudaredist.redists import REDISTS
 from cudaredist.sources.chain import WHEELS, open_sources
@@ -149,7 +150,8 @@ def ours(store: Store) -> float:
         sources = open_sources([WHEELS], settings)
         cache = Cache(Path(folder))
         redists = [REDISTS["cuda"]]
-        report = check_data(store, redists, sources, cache, Workers(CLIENTS, settings.stop))
+        workers, checked = Workers(CLIENTS, settings.stop), CheckedFiles(store, cache)
+        report = check_data(store, redists, sources, cache, workers, checked=checked)
         sources.close()
         elapsed = time.perf_counter() - started
     kinds = {finding.kind for finding in report.findings}

@@ -46,13 +46,19 @@ class ConfigurationFile(NamedTuple):
         return {**self.values, **self.audit} if command == "audit" else self.values
 
 
+def declared_sets() -> DeclaredSets | None:
+    """Return the sets of the configuration file, or None if it has none."""
+    declared = read_configuration().declared
+    return declared if declared is not None and declared.sets else None
+
+
 def sets_given(paths: Sequence[Path] | None) -> Sequence[Path]:
     """Return the given package sets, else the index of the declared sets, else none.
 
     Raises `UsageError` if sets are declared, but were never built.
     """
-    declared = read_configuration().declared
-    if paths or declared is None or not declared.sets:
+    declared = declared_sets()
+    if paths or declared is None:
         return paths or ()
     index = declared.folder / "index.json"
     if not index.is_file():

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import resources
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -131,6 +132,23 @@ class Documents:
                 path = self.table_path(layer, name)
                 if path.exists():
                     yield Document(layer, "", "table", name, ""), state_of(path)
+
+
+def program_state() -> str:
+    """Return a text that differs if any file of the program differs, empty if one changed now."""
+    files = _program_files(str(resources.files("cudaredist")))
+    return state_of(*files)
+
+
+def _program_files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                # The data is not a part of the program.
+                if entry.name not in {"__pycache__", "data"}:
+                    yield from _program_files(entry.path)
+            else:
+                yield entry.path
 
 
 def is_settled(*times: int) -> bool:

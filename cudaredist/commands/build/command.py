@@ -150,6 +150,7 @@ def build(options: BuildOptions, session: Session) -> int:
     The same data always gives the same bytes. Every known package has an entry, with a reason if it
     is not available.
     """
+    from cudaredist.cli.configuration import declared_sets
     from cudaredist.commands.build.build_sets import (
         build_one,
         make_sets,
@@ -157,7 +158,6 @@ def build(options: BuildOptions, session: Session) -> int:
         specs_for,
         write_sets,
     )
-    from cudaredist.commands.build.declared_sets import declared_sets
     from cudaredist.commands.build.text import build_text
 
     store = session.read_store(options.data)

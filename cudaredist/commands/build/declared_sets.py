@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from cudaredist.cli.configuration import DeclaredSets, place_in_sets, read_configuration
+from cudaredist.cli.configuration import DeclaredSets, place_in_sets
 from cudaredist.commands.build.build_sets import Attempt, Spec, make_sets, set_path, specs_for
 from cudaredist.errors import UsageError
 from cudaredist.formats.settings import DEFAULT_NAME
@@ -18,12 +18,6 @@ from cudaredist.sets.load import read_set_data
 from cudaredist.sets.spec import RefusedSet, Request, SetSpec
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import is_folder
-
-
-def declared_sets() -> DeclaredSets | None:
-    """Return the sets of the configuration file, or None if it has none."""
-    declared = read_configuration().declared
-    return declared if declared is not None and declared.sets else None
 
 
 class SetGroup(NamedTuple):

@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
 from typing import TypeVar
 
+from cudaredist.cli.configuration import declared_sets
 from cudaredist.cli.session import Session, find_redists, open_cache, warnings_of
 from cudaredist.commands.build.build_sets import BUILD_OPTIONS, specs_for, write_sets
 from cudaredist.commands.build.declared_sets import (
     SetGroup,
     declared_groups,
-    declared_sets,
     make_groups,
 )
 from cudaredist.commands.build.report import SetOutcome

@@ -3,23 +3,20 @@
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from cudaredist.commands.check.findings import finding, own_file_findings
+from cudaredist.commands.check.checked_files import CheckedFiles, Facts
+from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding
-from cudaredist.formats.api_tables import ApiTable
-from cudaredist.formats.base import OwnModel
-from cudaredist.formats.features import ExaminedArchive, Features
 from cudaredist.formats.registry import FILE_KINDS
-from cudaredist.formats.symbol_tables import Symbols
 from cudaredist.hints import command_line
-from cudaredist.primitives import ArchiveId, Version
-from cudaredist.store.api_folder import ApiFolder
+from cudaredist.primitives import Version
 from cudaredist.store.data_folder import Store
-from cudaredist.store.examined_archives import examined_archives
-from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored, table_name
-from cudaredist.store.table_folder import TableFolder
-from cudaredist.tables.api.api_packages import API_PACKAGES, PLATFORM
-from cudaredist.tables.symbols.label_ranges import KEY_SIZE
+from cudaredist.store.table_folder import TableFolder, is_api_package, is_library
+
+if TYPE_CHECKING:
+    from cudaredist.formats.api_tables import ApiTable
+    from cudaredist.formats.symbol_tables import Symbols
 
 
 class ArchiveTables(ABC):
@@ -40,41 +37,38 @@ class ArchiveTables(ABC):
         """The names of tables that cannot be read."""
 
     @abstractmethod
-    def _read(self, model: OwnModel | None) -> tuple[str, Iterable[str]] | None:
-        """Return a table's name and the keys of its archives, None for a broken one."""
+    def _read(self, model: Any) -> tuple[str, Iterable[str]]:  # noqa: ANN401 - a model of the kind
+        """Return a table's name and the keys of its archives."""
 
-    @abstractmethod
-    def _required(self, identity: ArchiveId, archive: ExaminedArchive) -> Iterable[str]:
-        """Return the names of the tables that have an archive."""
+    def _facts(self, model: Any) -> Facts:  # noqa: ANN401 - a model of the kind
+        name, keys = self._read(model)
+        return {"name": name, "archives": sorted({*keys})}
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self, checked: CheckedFiles) -> Iterator[Finding]:
         """Read the tables, and find broken ones."""
         for name in self._folder.names():
             path = self._folder.place(name)
-            model = yield from own_file_findings(self._store, path, FILE_KINDS[self.kind])
-            table = self._read(model)
-            if table is None:
+            facts = yield from checked.read(path, FILE_KINDS[self.kind], self._facts)
+            if facts is None:
                 self._broken.add(name)
                 continue
-            title, keys = table
-            if title != name:
-                text = f"is the table of {title}"
+            if facts["name"] != name:
+                text = f"is the table of {facts['name']}"
                 yield finding("invalid", text, path=self._store.relative(path))
-            self._archives[name] |= {*keys}
+            self._archives[name] |= {*facts["archives"]}
 
-    def lacking(self, features: Features, redist: str, label: Version) -> Iterator[Finding]:
+    def lacking(self, features: Facts, redist: str, label: Version) -> Iterator[Finding]:
         """Find the libraries or packages of a release that are not in the tables.
 
         A folder without tables has no findings, because tables are optional.
         """
         if not self._archives and not self._broken:
             return
-        lacking: set[str] = set()
-        for identity, *_, archive in examined_archives(features):
-            key = (archive.sha256 or "")[:KEY_SIZE]
-            for name in self._required(identity, archive):
-                if name not in self._broken and key not in self._archives[name]:
-                    lacking.add(name)
+        lacking = {
+            name
+            for name, keys in features[self.kind].items()
+            if name not in self._broken and not self._archives[name].issuperset(keys)
+        }
         names = sorted(lacking)
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -89,17 +83,11 @@ class SymbolTables(ArchiveTables):
     kind, contents, command = "symbols", "symbols", "update-symbols"
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store, SymbolFolder(store.symbol_path))
+        super().__init__(store, TableFolder(store.symbol_path, is_library))
 
-    def _read(self, model: OwnModel | None) -> tuple[str, Iterable[str]] | None:
-        if not isinstance(model, Symbols):
-            return None
+    def _read(self, model: "Symbols") -> tuple[str, Iterable[str]]:
         read = {key for each in model.providers for key in each.releases.values()}
         return model.soname, read.union(*(each.unread.values() for each in model.providers))
-
-    def _required(self, identity: ArchiveId, archive: ExaminedArchive) -> Iterable[str]:
-        del identity
-        return filter(can_be_stored, map(table_name, archive.libraries))
 
 
 class ApiTables(ArchiveTables):
@@ -108,13 +96,7 @@ class ApiTables(ArchiveTables):
     kind, contents, command = "api", "headers", "update-api"
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store, ApiFolder(store.api_path))
+        super().__init__(store, TableFolder(store.api_path, is_api_package))
 
-    def _read(self, model: OwnModel | None) -> tuple[str, Iterable[str]] | None:
-        if not isinstance(model, ApiTable):
-            return None
+    def _read(self, model: "ApiTable") -> tuple[str, Iterable[str]]:
         return model.package, [key for each in model.providers for key in each.releases.values()]
-
-    def _required(self, identity: ArchiveId, archive: ExaminedArchive) -> Iterable[str]:
-        is_read = identity.package in API_PACKAGES and identity.platform == PLATFORM
-        return [identity.package] if is_read and archive.sha256 else []

@@ -5,6 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from cudaredist.commands.check.archive_tables import ApiTables, SymbolTables
+from cudaredist.commands.check.checked_files import CheckedFiles
 from cudaredist.commands.check.file_findings import (
     feature_findings,
     lock_findings,
@@ -54,6 +55,7 @@ def check_data(
     cache: Cache,
     workers: Workers,
     *,
+    checked: CheckedFiles,
     shipped: Store | None = None,
     driver: str | None = None,
     nvidia_channels: frozenset[str] = frozenset(),
@@ -67,14 +69,16 @@ def check_data(
     tables of the `shipped` data complete the local ones. The local CUDA releases have to run on the
     `driver`. Add the `further` findings. Write only to the cache.
     """
-    findings = list(lock_findings(store))
+    findings = list(lock_findings(store, checked))
     has_lock = not any(finding.kind in {"invalid", "unreadable"} for finding in findings)
     locked = store.lock().redists if has_lock else {}
     names = [redist.name for redist in selected]
     names = names or sorted({*store.redists(), *store.feature_redists(), *locked})
     findings += unknown_redist_findings(names)
     local = {
-        name: read_inventory(store, REDISTS[name], locked.get(name, {}) if has_lock else None)
+        name: read_inventory(
+            store, REDISTS[name], locked.get(name, {}) if has_lock else None, checked
+        )
         for name in names
         if name in REDISTS
     }
@@ -88,9 +92,9 @@ def check_data(
         findings += upstream_findings(inventory)
     tables = SymbolTables(store), ApiTables(store)
     for each in tables:
-        findings += each.findings()
-    findings += feature_findings(store, local, names, tables)
-    findings += _table_findings(store, local, shipped, driver)
+        findings += each.findings(checked)
+    findings += feature_findings(store, local, names, tables, checked)
+    findings += _table_findings(store, local, shipped, driver, checked)
     findings = sorted([*findings, *further], key=_order)
     return CheckReport(
         offline=sources is None,
@@ -102,10 +106,14 @@ def check_data(
 
 
 def _table_findings(
-    store: Store, local: Mapping[str, Inventory], shipped: Store | None, driver: str | None
+    store: Store,
+    local: Mapping[str, Inventory],
+    shipped: Store | None,
+    driver: str | None,
+    checked: CheckedFiles,
 ) -> Iterator[Finding]:
     if "cuda" in local:
-        yield from table_findings(store, local["cuda"].labels, shipped)
+        yield from table_findings(store, local["cuda"].labels, shipped, checked)
         if driver is not None:
             policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
             yield from unsupported_releases(local["cuda"], driver, policy)
@@ -179,7 +187,7 @@ class _UpstreamQuery(NamedTuple):
                 local.findings.append(local.finding("doubtful-wheels", message, label, hint=hint))
             recorded = entry.sha256 if entry else local.sha256.get(label)
             if recorded is None:
-                local.newer[label] = read_manifest(upstream.data, label=label)
+                local.newer[label] = read_manifest(upstream.data, label=label).platforms
             elif recorded != upstream.sha256 and recorded != sha256_of(upstream.data + b"\n"):
                 details = describe_changes(data, upstream.data)
                 local.findings.append(_difference(local, label, details))

@@ -22,7 +22,7 @@ from cudaredist.cli.session import Session, command, find_redists, open_cache
 from cudaredist.redists import CUDA, REDISTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from cudaredist.commands.check.report import CheckReport, Finding
 
@@ -79,19 +79,12 @@ def check(options: CheckOptions, session: Session) -> int:
     Writes nothing. The exit code is 1 for stale or incomplete data, 3 if upstream did not answer, 4
     if bytes changed in place, and 5 if a file is invalid.
     """
-    from cudaredist.commands.check.advisory_findings import (
-        bulletin_findings,
-        vulnerability_findings,
-    )
+    from cudaredist.cli.configuration import declared_sets
+    from cudaredist.commands.check.bulletin_findings import bulletin_findings
     from cudaredist.commands.check.check_data import check_data
+    from cudaredist.commands.check.checked_files import CheckedFiles
     from cudaredist.commands.check.file_findings import archive_notes
-    from cudaredist.commands.check.glibc_findings import glibc_findings
     from cudaredist.commands.check.runfile_findings import runfile_findings
-    from cudaredist.commands.check.set_findings import (
-        closure_findings,
-        closure_limits,
-        set_findings,
-    )
     from cudaredist.store.data_folder import Store, shipped_data
     from cudaredist.store.locate import store_to_read
 
@@ -100,36 +93,51 @@ def check(options: CheckOptions, session: Session) -> int:
     if store.root == shipped_data():
         # The shipped manifests of archives are for questions. Nobody examines or updates them.
         store = store.only_examined()
-    limits = closure_limits(options.max_closure or ())
+    limits: Mapping[str, int] = {}
+    if options.max_closure:
+        from cudaredist.commands.check.set_findings import closure_limits
+
+        limits = closure_limits(options.max_closure)
     use_shipped = options.data.shipped_data
     layered = store_to_read(options.data.data_dir, store.channel, use_shipped=use_shipped)
     bases = session.connect(network, store.channel)
     redists = find_redists(options.redist, store.channel) if options.redist else ()
     has_cuda = not redists or REDISTS[CUDA] in redists
-    runfiles = runfile_findings(store, session.settings, options.jobs) if has_cuda else ()
+    cache = open_cache(options.cache_dir)
+    checked = CheckedFiles(store, cache)
+    further: list[Finding] = []
+    if has_cuda:
+        further += runfile_findings(store, session.settings, options.jobs, checked)
+    if declared_sets() is not None:
+        from cudaredist.commands.check.set_findings import closure_findings, set_findings
+
+        further += [*set_findings(layered), *closure_findings(limits)]
     named = [redist.name for redist in redists] or store.feature_redists()
-    advisories = [*bulletin_findings(store)]
+    if options.archive_notes:
+        further += archive_notes(store, named)
+    further += bulletin_findings(store, checked)
     if options.advisories:
-        advisories += vulnerability_findings(layered)
-    glibc: Iterable[Finding] = ()
+        from cudaredist.commands.check.advisory_findings import vulnerability_findings
+
+        further += vulnerability_findings(layered)
     if options.require_glibc is not None and has_cuda:
-        glibc = glibc_findings(options.require_glibc, layered, store.manifests(CUDA).labels())
-    notes = archive_notes(store, named) if options.archive_notes else ()
+        from cudaredist.commands.check.glibc_findings import glibc_findings
+
+        further += glibc_findings(options.require_glibc, layered, store.manifests(CUDA).labels())
     shipped = Store(shipped_data()) if use_shipped else None
     report = check_data(
         store,
         redists,
         None if network.offline else session.sources(bases, store),
-        open_cache(options.cache_dir),
+        cache,
         session.workers("checking", options.jobs),
+        checked=checked,
         shipped=shipped,
         driver=options.require_driver,
         nvidia_channels=options.nvidia_channels.names,
-        further=(
-            *(*runfiles, *set_findings(layered), *closure_findings(limits)),
-            *(*notes, *advisories, *glibc),
-        ),
+        further=further,
     )
+    checked.remember()
     return _finish(report, options, session, os.path.relpath(store.root))
 
 

@@ -5,31 +5,37 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cudaredist.commands.check.archive_tables import ArchiveTables
-from cudaredist.commands.check.findings import finding, own_file_findings
+from cudaredist.commands.check.checked_files import CheckedFiles, Facts
+from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.inventory import Inventory
 from cudaredist.commands.check.report import Finding
 from cudaredist.errors import CudaRedistError, ReadError
 from cudaredist.features.derive import RULES
 from cudaredist.features.legacy import is_legacy
 from cudaredist.features.wheel_notes import unusual_notes
-from cudaredist.formats.features import Features
+from cudaredist.formats.base import OwnModel
 from cudaredist.formats.registry import (
     FILE_KINDS,
+    FileKind,
     names_schema_version,
     parse_own_json,
     read_own_file,
 )
 from cudaredist.hints import command_line
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import REDISTS
 from cudaredist.store.data_folder import Store
 from cudaredist.store.examined_archives import examined_archives
 from cudaredist.store.files import read_file
 from cudaredist.store.read_data import load_features
-from cudaredist.store.table_registry import TABLES, releases_of
+from cudaredist.store.table_registry import TABLES, Table, releases_of
 from cudaredist.words import plural
+
+if TYPE_CHECKING:
+    from cudaredist.formats.features import Features
 
 
 def feature_findings(
@@ -37,6 +43,7 @@ def feature_findings(
     local: Mapping[str, Inventory],
     redists: Sequence[str],
     tables: Sequence[ArchiveTables],
+    checked: CheckedFiles,
 ) -> Iterator[Finding]:
     """Find missing, stale, broken and orphaned feature files, and what tables lack of them."""
     hint = f"run `{command_line('process-manifests', channel=store.channel)}`"
@@ -53,25 +60,33 @@ def feature_findings(
             if label not in with_features:
                 yield about("no-features", "no feature file", hint=hint)
                 continue
-            model = None
+            facts = None
             if _is_legacy_file(path):
                 message = "in nixpkgs' format: libraries and dependencies are unknown"
                 yield about("legacy-features", message)
             else:
-                model = yield from own_file_findings(store, path, FILE_KINDS["features"])
+                facts = yield from checked.read(path, FILE_KINDS["features"], _facts_of_features)
             if label not in hashes:
                 yield about("orphan-features", "a feature file without a manifest")
-            elif isinstance(model, Features):
+            elif facts is not None:
                 yield from chain.from_iterable(
-                    each.lacking(model, redist, label) for each in tables
+                    each.lacking(facts, redist, label) for each in tables
                 )
-                made_from = model.manifest_sha256, model.redist, model.label
-                if made_from != (hashes[label], redist, str(label)):
+                if facts["made_from"] != [hashes[label], redist, str(label)]:
                     message = "made from a different manifest than the local one"
                     yield about("stale-features", message, hint=hint)
-                elif model.rules != RULES:
-                    message = f"made by rules version {model.rules}; the current version is {RULES}"
+                elif facts["rules"] != RULES:
+                    message = (
+                        f"made by rules version {facts['rules']}; the current version is {RULES}"
+                    )
                     yield about("stale-features", message, hint=hint)
+
+
+def _facts_of_features(features: "Features") -> Facts:
+    # Most files are known from an earlier run, and the models are slow to import.
+    from cudaredist.commands.check.feature_facts import facts_of_features  # noqa: PLC0415
+
+    return facts_of_features(features)
 
 
 def archive_notes(store: Store, redists: Sequence[str]) -> Iterator[Finding]:
@@ -118,7 +133,7 @@ def unknown_redist_findings(names: Sequence[str]) -> Iterator[Finding]:
 
 
 def table_findings(
-    store: Store, cuda_labels: Sequence[Version], shipped: Store | None
+    store: Store, cuda_labels: Sequence[Version], shipped: Store | None, checked: CheckedFiles
 ) -> Iterator[Finding]:
     """Find tables that are broken or lack a local CUDA release.
 
@@ -128,22 +143,41 @@ def table_findings(
         path = store.table_path(table.name)
         hint = f"run `{command_line(table.command, channel=store.channel)}`"
         about = partial(finding, path=store.relative(path), hint=hint)
-        below = None if shipped is None else shipped.read_table(table.name)
-        complete = () if below is None else releases_of(read_own_file(below, table.model)) or ()
+        complete = () if shipped is None else _shipped_releases(shipped, table, checked)
         labels = [str(label) for label in cuda_labels if str(label) not in complete]
         if not path.exists():
             if labels:
                 message = f"no table for the local CUDA releases {', '.join(labels)}"
                 yield about("table-missing", message)
             continue
-        model = yield from own_file_findings(store, path, FILE_KINDS[table.name.replace("_", "-")])
-        known = releases_of(model)
+        facts = yield from checked.read(path, _kind_of(table), _table_facts)
+        known = None if facts is None else facts["releases"]
         lacking = [label for label in labels if known is not None and label not in known]
         if lacking:
             yield about("table-lacks", f"has no entry for CUDA {', '.join(lacking)}")
 
 
-def lock_findings(store: Store) -> Iterator[Finding]:
+def _table_facts(table: OwnModel) -> Facts:
+    """Return the CUDA releases of a table."""
+    releases = releases_of(table)
+    return {"releases": None if releases is None else [*releases]}
+
+
+def _shipped_releases(shipped: Store, table: Table[OwnModel], checked: CheckedFiles) -> list[str]:
+    """Return the CUDA releases of a shipped table. Raises `InvalidFileError`."""
+    data = shipped.read_table(table.name)
+    if data is None:
+        return []
+    facts = checked.facts(_kind_of(table).name, sha256_of(data))
+    facts = _table_facts(read_own_file(data, table.model)) if facts is None else facts
+    return facts["releases"] or []
+
+
+def _kind_of(table: Table[OwnModel]) -> FileKind:
+    return FILE_KINDS[table.name.replace("_", "-")]
+
+
+def lock_findings(store: Store, checked: CheckedFiles) -> Iterator[Finding]:
     """Find defects of the lock file."""
     if store.stored_lock_path.exists():
-        yield from own_file_findings(store, store.stored_lock_path, FILE_KINDS["lock"])
+        yield from checked.read(store.stored_lock_path, FILE_KINDS["lock"], lambda _: {})

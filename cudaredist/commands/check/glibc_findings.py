@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from cudaredist.cli.configuration import sets_given
-from cudaredist.commands.build.declared_sets import declared_sets
+from cudaredist.cli.configuration import declared_sets, sets_given
 from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding
 from cudaredist.errors import EXIT_INCOMPLETE, UsageError

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from cudaredist.commands.check.checked_files import CheckedFiles
 from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding, FindingKind
 from cudaredist.commands.versions.list_versions import line_reports, newest_before
@@ -18,9 +19,8 @@ from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.lock import LockEntry
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
-from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import Version, published_sha256
+from cudaredist.primitives import Version, published_sha256, sha256_of
 from cudaredist.redists import Redist
 from cudaredist.sources.protocol import Listing
 from cudaredist.store.data_folder import Store
@@ -38,8 +38,8 @@ class Inventory:
     redist: Redist
     store: Store
     locked: Mapping[str, LockEntry]
-    manifests: dict[Version, Manifest] = field(default_factory=dict)
-    """The valid manifests by label, in ascending order."""
+    platforms: dict[Version, frozenset[str]] = field(default_factory=dict)
+    """The platforms of valid manifests by label, in ascending order."""
     data: dict[Version, bytes] = field(default_factory=dict)
     """The bytes of every readable file, valid or not."""
     sha256: dict[Version, str] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class Inventory:
     """Upstream's listing, if it answered."""
     moves: tuple[NvidiaChannelMove, ...] = ()
     """Local releases that left their NVIDIA channel."""
-    newer: dict[Version, Manifest] = field(default_factory=dict)
-    """Upstream's new manifests, to compare their platforms with the local ones."""
+    newer: dict[Version, frozenset[str]] = field(default_factory=dict)
+    """The platforms of upstream's new manifests, to compare them with the local ones."""
 
     @property
     def labels(self) -> tuple[Version, ...]:
@@ -86,7 +86,7 @@ class Inventory:
 
 
 def read_inventory(
-    store: Store, redist: Redist, locked: Mapping[str, LockEntry] | None
+    store: Store, redist: Redist, locked: Mapping[str, LockEntry] | None, checked: CheckedFiles
 ) -> Inventory:
     """Read local manifests and compare them with the lock.
 
@@ -113,7 +113,7 @@ def read_inventory(
         if locked is not None:
             local.findings += _lock_findings(local, label)
         try:
-            local.manifests[label] = read_manifest(data, label=label)
+            local.platforms[label] = _platforms(data, label, checked)
         except InvalidFileError as error:
             details, message = problems_of(error), "not a valid manifest"
             local.findings.append(local.file_finding("invalid", message, label, details=details))
@@ -128,6 +128,16 @@ def read_inventory(
         if label not in local.labels
     )
     return local
+
+
+def _platforms(data: bytes, label: Version, checked: CheckedFiles) -> frozenset[str]:
+    """Return the platforms of a manifest. Raises `InvalidFileError`."""
+    kind, sha256 = f"manifest of {label}", sha256_of(data)
+    facts = checked.facts(kind, sha256)
+    if facts is None:
+        platforms = read_manifest(data, label=label).platforms
+        facts = checked.add(kind, sha256, {"platforms": sorted(platforms)})
+    return frozenset(facts["platforms"])
 
 
 def _lock_findings(local: Inventory, label: Version) -> Iterator[Finding]:
@@ -163,10 +173,10 @@ def _freshness_findings(local: Inventory) -> Iterator[Finding]:
         behind = behind[-1:]  # without local labels, every line is new: report only the newest
     for line in behind:
         newest = Version.parse(line.missing[-1])
-        known = newest_before(newest, local.manifests)
+        known = newest_before(newest, local.platforms)
         details = [f"missing: {', '.join(line.missing)}"]
         if newest in local.newer and known is not None:
-            before, after = local.manifests[known].platforms, local.newer[newest].platforms
+            before, after = local.platforms[known], local.newer[newest]
             details += [
                 f"{newest} lacks {name}, which {known} has" for name in sorted(before - after)
             ]
@@ -197,8 +207,8 @@ def _gone_findings(local: Inventory, listing: Listing) -> Iterator[Finding]:
 def unsupported_releases(local: Inventory, name: str, policy: DriverPolicy) -> Iterator[Finding]:
     """Find local CUDA releases that are not known to run on a driver."""
     hint = f"run `{command_line('explain', 'driver', name)}`"
-    for label, manifest in local.manifests.items():
-        for support, words in refusals(name, [label], manifest.platforms, policy):
+    for label, platforms in local.platforms.items():
+        for support, words in refusals(name, [label], platforms, policy):
             code = EXIT_INCOMPLETE if support == "unknown" else EXIT_FINDINGS
             yield local.finding("driver", words, label, hint=hint, exit_code=code)
 
@@ -208,17 +218,17 @@ def _lost_platform_notes(local: Inventory) -> Iterator[Finding]:
 
     The newest manifest of each line, and of all lines, is compared with the older local ones.
     """
-    by_line = grouped((label.line, label) for label in local.manifests)
+    by_line = grouped((label.line, label) for label in local.platforms)
     noted: set[tuple[str, Version]] = set()
     # Begin with all lines, so that a discontinued platform is not noted again for each line.
-    for name, labels in [("", list(local.manifests)), *by_line.items()]:
+    for name, labels in [("", list(local.platforms)), *by_line.items()]:
         if not labels:
             continue
         newest = labels[-1]
         of = f"of line {name} " if name else ""
         last_with: dict[str, Version] = {}
         for label in labels:
-            last_with |= dict.fromkeys(local.manifests[label].platforms, label)
+            last_with |= dict.fromkeys(local.platforms[label], label)
         for platform, label in sorted(last_with.items()):
             if label != newest and (platform, label) not in noted:
                 noted.add((platform, label))

@@ -4,8 +4,10 @@ import contextlib
 import re
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
-from cudaredist.commands.check.findings import finding, own_file_findings
+from cudaredist.commands.check.checked_files import CheckedFiles, Facts
+from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding
 from cudaredist.errors import CudaRedistError, NotAtSourceError
 from cudaredist.formats.registry import FILE_KINDS
@@ -24,7 +26,17 @@ _sums_in = re.compile(r"^[ \t]*([0-9A-Fa-f]{32})[ \t]+\*?(\S+)[ \t\r]*$", re.MUL
 """The hashes and names on a page in the format of md5sum."""
 
 
-def runfile_findings(store: Store, settings: Settings, jobs: int) -> Iterator[Finding]:
+class _Record(NamedTuple):
+    """The record of a runfile with an address."""
+
+    name: str
+    url: str
+    md5: str
+
+
+def runfile_findings(
+    store: Store, settings: Settings, jobs: int, checked: CheckedFiles
+) -> Iterator[Finding]:
     """Yield the defects of the records, and differences from NVIDIA's pages of MD5 sums.
 
     A page's address follows from that of the runfile. A record without it is not compared, and in
@@ -33,14 +45,15 @@ def runfile_findings(store: Store, settings: Settings, jobs: int) -> Iterator[Fi
     path = store.table_path(RUNFILES)
     if not path.exists():
         return
-    model = yield from own_file_findings(store, path, FILE_KINDS[RUNFILES])
-    if not isinstance(model, Runfiles) or settings.offline:
+    facts = yield from checked.read(path, FILE_KINDS[RUNFILES], _facts_of_runfiles)
+    if facts is None or settings.offline:
         return
     records = [
         (parse_label(release), record, record.url.removesuffix(_INSTALLERS + record.name))
-        for release, by_platform in model.runfiles.items()
-        for record in by_platform.values()
-        if record.url is not None and record.url.endswith(f"/{_INSTALLERS}{record.name}")
+        for release, record in (
+            (release, _Record(*values)) for release, *values in facts["records"]
+        )
+        if record.url.endswith(f"/{_INSTALLERS}{record.name}")
     ]
     folders = sorted({folder for _, _, folder in records})
     sums = each(folders, partial(_published_sums, settings), jobs, settings.stop)
@@ -53,10 +66,21 @@ def runfile_findings(store: Store, settings: Settings, jobs: int) -> Iterator[Fi
         elif record.name not in page:
             yield about("gone", f"{record.name} is not on NVIDIA's page of MD5 sums")
         elif page[record.name] != record.md5:
-            command = command_line("runfile add", quoted(record.url or ""), "--replace")
+            command = command_line("runfile add", quoted(record.url), "--replace")
             published = f"NVIDIA's page of MD5 sums has {page[record.name]}"
             message = f"{record.name}: {published}, the record {record.md5}"
             yield about("changed-upstream", message, hint=f"run `{command}`")
+
+
+def _facts_of_runfiles(runfiles: Runfiles) -> Facts:
+    """Return the records with an address."""
+    records = [
+        [release, record.name, record.url, record.md5]
+        for release, by_platform in runfiles.runfiles.items()
+        for record in by_platform.values()
+        if record.url is not None
+    ]
+    return {"records": records}
 
 
 def _published_sums(settings: Settings, folder: str) -> dict[str, str]:

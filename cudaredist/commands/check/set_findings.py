@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cudaredist.cli.configuration import sets_given
+from cudaredist.cli.configuration import declared_sets, sets_given
 from cudaredist.cli.options import parse_size
 from cudaredist.commands.build.build_sets import BUILD_OPTIONS, write_sets
-from cudaredist.commands.build.declared_sets import declared_groups, declared_sets, make_groups
+from cudaredist.commands.build.declared_sets import declared_groups, make_groups
 from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding
 from cudaredist.errors import CudaRedistError, UnknownNameError, UsageError

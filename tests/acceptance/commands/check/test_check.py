@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from support.factory import feature_document, manifest
 from support.running import expect_error, expect_output, held, snapshot
 from support.server import FaultServer
 
+from cudaredist.formats.registry import read_own_file
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 
@@ -317,6 +319,38 @@ def test_damaged_data_is_reported_offline(
     document = check(run, None, "--no-shipped-data")
     assert document["exit_code"] == code
     assert kind in {findings for findings, _ in kinds(document)}
+
+
+def test_second_check_reads_only_changed_files(
+    run: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert check(run, None)["findings"] == []
+    read: list[bytes] = []
+
+    def counted(data: bytes, model: Any) -> Any:
+        read.append(data)
+        return read_own_file(data, model)
+
+    monkeypatch.setattr("cudaredist.commands.check.checked_files.read_own_file", counted)
+    assert check(run, None)["findings"] == []
+    assert read == []
+    changed = write_features("12.9.1", rules=1)
+    assert kinds(check(run, None)) == [("stale-features", "12.9.1")]
+    assert read == [changed.read_bytes()]
+
+
+def test_check_finds_a_changed_byte_in_a_file_with_the_same_size_and_time(
+    run: Run, cuda: FaultServer
+) -> None:
+    assert check(run, None)["findings"] == []
+    path = Path("data/features/cuda/feature_12.9.1.json")
+    before, data = path.stat(), path.read_bytes()
+    path.write_bytes(data.replace(b"{", b"[", 1))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    assert kinds(check(run, None)) == [("invalid", None)]
+    path.write_bytes(data)
+    assert check(run, None)["findings"] == []
 
 
 def test_shipped_tables_complete_missing_local_tables(run: Run, cuda: FaultServer) -> None:
