@@ -69,7 +69,7 @@ LIMITS = {
     "explain driver 580": Limit(1.4, today=1.9),
     "explain nvcc 13.0": Limit(1.4, today=1.9),
     "explain cuda 13.0": Limit(1.4, today=2.0),
-    "versions --offline": Limit(1.4, today=2.6),
+    "versions --offline": Limit(1.4),
     "explain package libcublas": Limit(1.4, today=3.3),
     "explain gpu V100": Limit(1.4, today=5.0),
     "diff cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=9.1),

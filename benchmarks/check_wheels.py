@@ -32,8 +32,8 @@ from cudaredist.commands.check.check_data import check_data
 from cudaredist.commands.check.checked_files import CheckedFiles
 from cudaredist.commands.download.download import ManifestDownload, store_destination
 from cudaredist.redists import REDISTS
-from cudaredist.sources.chain import WHEELS, open_sources
-from cudaredist.sources.protocol import Settings
+from cudaredist.sources.chain import open_sources
+from cudaredist.sources.protocol import WHEELS, Settings
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.selection import Selection

@@ -15,8 +15,8 @@ from cudaredist.archives.members import Members
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.features.library_symbols import LibraryBinary, libraries_of
 from cudaredist.redists import find_redist
-from cudaredist.sources.chain import WHEELS, open_sources
-from cudaredist.sources.protocol import Settings
+from cudaredist.sources.chain import open_sources
+from cudaredist.sources.protocol import WHEELS, Settings
 from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store

@@ -321,8 +321,7 @@ class Session(contextlib.ExitStack):
         self, network: Network, channel: "Channel", *, takes_wheel_mirror: bool = False
     ) -> tuple[str, ...]:
         """Return the addresses of manifests and archives: those given, else the channel's."""
-        from cudaredist.sources.chain import WHEELS
-        from cudaredist.sources.protocol import Settings
+        from cudaredist.sources.protocol import WHEELS, Settings
 
         self.settings = Settings(
             timeout=network.timeout,

@@ -35,6 +35,8 @@ class PlainEntry:
     """Only for the JSON Schema, and for models with such a part."""
     _defaults: ClassVar[dict[str, Any]]
     """The fields in order. Those without a default have `MISSING`."""
+    optional: ClassVar[frozenset[str]]
+    """The fields that JSON omits if they are empty: those with `exclude_if`."""
 
     def __init_subclass__(cls) -> None:
         dataclass(init=False, eq=False, repr=False)(cls)
@@ -42,6 +44,12 @@ class PlainEntry:
             one.name: one.default if one.default_factory is MISSING else one.default_factory()
             for one in fields(cls)  # type: ignore[arg-type]  # mypy knows no fields of a transform
         }
+        cls.optional = frozenset(
+            one.name
+            for one in fields(cls)  # type: ignore[arg-type]  # as above
+            for about in getattr(one.type, "__metadata__", ())
+            if getattr(about, "exclude_if", None) is not None
+        )
 
     def __init__(self, **values: Any) -> None:  # noqa: ANN401 - the fields' types
         """Set the fields. Raises `TypeError` for a missing or an unknown field."""
@@ -103,7 +111,8 @@ class PlainArchive(PlainEntry):
 def as_json(value: object) -> Any:  # noqa: ANN401 - any JSON value
     """Return a report or a part of it as JSON values."""
     if isinstance(value, PlainEntry):
-        return {name: as_json(part) for name, part in vars(value).items()}
+        parts = vars(value).items()
+        return {name: as_json(part) for name, part in parts if part or name not in value.optional}
     if isinstance(value, dict):
         return {name: as_json(part) for name, part in value.items()}
     return [*map(as_json, value)] if isinstance(value, tuple) else value

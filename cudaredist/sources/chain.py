@@ -31,6 +31,7 @@ from cudaredist.sources.nvidia_channel_lists import (
     selected_releases,
 )
 from cudaredist.sources.protocol import (
+    WHEELS,
     Delivery,
     Listing,
     NvidiaChannelQuery,
@@ -53,9 +54,6 @@ _MAX_FAILURES = 4
 
 _MANIFESTS_LIMIT = 1000
 """Maximum manifests in a listing. NVIDIA's listings have fewer than 100."""
-
-WHEELS = "wheels:"
-"""The location of NVIDIA's wheels in the package indexes of pip."""
 
 
 def open_sources(

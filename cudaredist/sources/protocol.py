@@ -7,18 +7,22 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from cudaredist.errors import CudaRedistError, UsageError
 from cudaredist.hints import redacted
 from cudaredist.primitives import Version, label_of_manifest_name
-from cudaredist.sources.releases import NvidiaChannelRelease
 from cudaredist.words import shown
+
+if TYPE_CHECKING:
+    from cudaredist.sources.releases import NvidiaChannelRelease
 
 _log = logging.getLogger(__name__)
 
 _is_address = re.compile(r"\s*([a-z][a-z0-9+.-]+://|(https?|file):)", re.IGNORECASE).match
 
+WHEELS = "wheels:"
+"""The location of NVIDIA's wheels in the package indexes of pip."""
 MAX_ARCHIVE = 16 << 30
 """The default limit of bytes of an archive of unknown size. NVIDIA's largest have about 7 GB."""
 
@@ -72,7 +76,7 @@ class Listing(NamedTuple):
     """The source that lists each label."""
     is_complete: bool
     """Whether no source failed. If so, a requested label that is missing exists at no source."""
-    releases: Mapping[Version, NvidiaChannelRelease] = {}
+    releases: Mapping[Version, "NvidiaChannelRelease"] = {}
     """The releases of selected NVIDIA channels, also those that are in `folders`."""
     nvidia_channels: Mapping[str, tuple[str, ...]] = {}
     """The labels of all NVIDIA channels, selected or not."""

@@ -3,17 +3,18 @@
 import contextlib
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError
 from cudaredist.formats.names import Channel
 from cudaredist.hints import quoted
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import Version, parse_label
+from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.store.files import (
     names_in,
     read_file,
@@ -36,6 +37,17 @@ _NIXPKGS_FOLDER = ("pkgs", "development", "cuda-modules", "_cuda")
 TABLE_NAMES = ("advisories", "nvcc_compat", "gpus", "runfiles")
 Layer: TypeAlias = Literal["local", "shipped"]
 """The origin of a fact: the data folder or the data shipped with the package."""
+_first_key = re.compile(rb'\{(\n[ \t]*)"').match
+_date = re.compile(rb'\s*:\s*"([0-9-]{10})"').match
+
+
+class ManifestSummary(NamedTuple):
+    """The facts of a manifest that lists of releases show."""
+
+    date: str | None
+    """The day of the release. None: the manifest is broken, or does not state it."""
+    is_preview: bool
+    """Whether the release is early access."""
 
 
 class _LabelFolder:
@@ -112,18 +124,21 @@ class ManifestFolder(_LabelFolder):
     """A folder of manifests as published."""
 
     prefixes = ("redistrib_",)
+    _base: "ManifestFolder | None"
 
     def __init__(
         self,
         path: Path,
-        base: "_LabelFolder | None" = None,
+        base: "ManifestFolder | None" = None,
         is_of_base: Callable[[Version], bool] = lambda _: False,
         recorded: "Callable[[Version], LockEntry | None]" = lambda _: None,
         only: "_LabelFolder | None" = None,
+        lock_path: Path | None = None,
     ) -> None:
         super().__init__(path, base, is_of_base, only)
         self.recorded = recorded
         """The lock's entry of a label."""
+        self._lock_path = lock_path
 
     def is_preview(self, label: Version) -> bool:
         """Check if a manifest is of an early-access release.
@@ -131,25 +146,62 @@ class ManifestFolder(_LabelFolder):
         The lock records the channel of releases in `releases.json`. Other early-access releases
         have archives in NVIDIA's pool.
         """
-        entry = self.recorded(label)
-        if entry is not None and entry.is_preview is not None:
-            return entry.is_preview
+        return self.summary(label).is_preview
+
+    def summary(self, label: Version) -> ManifestSummary:
+        """Return the facts of a manifest for lists of releases."""
+        if self._base is not None and self._is_of_base(label):
+            return self._base.summary(label)
+        data = b""
         with contextlib.suppress(CudaRedistError):  # reported when the manifest is read
             data = self.read(label) or b""
-            # Other manifests cannot have such a path. Parsing each of them takes long.
-            if b"../" in data or b"\\" in data:
+        return ManifestSummary(self._date(data), self._is_preview(label, data))
+
+    def _date(self, data: bytes) -> str | None:
+        # A manifest whose hash the lock has was validated. To read it again takes long.
+        if sha256_of(data).encode() in self._lock:
+            if b'"release_date"' not in data:
+                return None
+            date = _indented_date(data)
+            if date is not None:
+                return date
+        with contextlib.suppress(CudaRedistError):
+            return read_manifest(data).release_date
+        return None
+
+    def _is_preview(self, label: Version, data: bytes) -> bool:
+        # Most locks name no channel, and their model is slow to import.
+        entry = self.recorded(label) if b'"nvidia_channel"' in self._lock else None
+        if entry is not None and entry.is_preview is not None:
+            return entry.is_preview
+        # Other manifests cannot have such a path. Parsing each of them takes long.
+        if b"../" in data or b"\\" in data:
+            with contextlib.suppress(CudaRedistError):  # as above
                 return read_manifest(data).is_preview
         return False
 
-    def date(self, label: Version) -> str | None:
-        """Return the day of a release, None if the manifest is broken or does not state it."""
+    @cached_property
+    def _lock(self) -> bytes:
+        """The text of the layer's lock, empty if it cannot be read."""
         with contextlib.suppress(CudaRedistError):
-            return read_manifest(self.read(label) or b"").release_date
-        return None
+            return (self._lock_path and read_file(self._lock_path)) or b""
+        return b""
 
     def has_preview(self) -> bool:
         """Check if any manifest is of an early-access release."""
         return any(map(self.is_preview, self.labels()))
+
+
+def _indented_date(data: bytes) -> str | None:
+    """Return the date of a manifest if its keys are indented, else None.
+
+    Keys of the release have the indentation of the first one. A package can have a date, too.
+    """
+    first = _first_key(data)
+    if first is None:
+        return None
+    date = _date(data.partition(first[1] + b'"release_date"')[2])
+    return None if date is None else date[1].decode()
 
 
 class FeatureFolder(_LabelFolder):
@@ -295,9 +347,9 @@ class Store:
         """Return the folder of one redistributable's manifests."""
         base = None if self.base is None else self.base.manifests(redist)
         path = self._folder("manifests") / redist
-        recorded = partial(self._entry, redist)
+        recorded, is_of_base = partial(self._entry, redist), partial(self._is_of_base, redist)
         only = FeatureFolder(self._folder("features") / redist) if self.examined_only else None
-        return ManifestFolder(path, base, partial(self._is_of_base, redist), recorded, only)
+        return ManifestFolder(path, base, is_of_base, recorded, only, self.stored_lock_path)
 
     def address_of(self, redist: str, label: Version) -> str | None:
         """Return the path of a manifest on NVIDIA's second server, None if not from there."""

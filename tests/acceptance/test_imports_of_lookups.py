@@ -41,6 +41,7 @@ MODELS: dict[str, set[str]] = {
     "which libnccl.so.2": set(),
     "which nsys": set(),
     "query SELECT(1)": set(),
+    "versions --offline": set(),
     "which --symbol ncclCommSplit": SYMBOLS,
     "explain package nccl": set(),
 }
@@ -62,10 +63,11 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("call", MODELS)
 def test_lookup_imports_only_listed_models(data: Path, tmp_path: Path, call: str) -> None:
     imported = tmp_path / "imported"
-    folders = ["--data-dir", data, "--no-shipped-data", "--cache-dir", tmp_path / "cache"]
+    folders = ["--data-dir", data, "--no-shipped-data"]
     command = [sys.executable, "-c", PROGRAM, *call.split(), *folders]
+    variables = {"IMPORTED": str(imported), "CUDAREDIST_CACHE_DIR": str(tmp_path / "cache")}
     # The first call makes the index, and the second one notes that it is current.
     for _ in range(3):
-        process = completed(*command, env=os.environ | {"IMPORTED": str(imported)})
+        process = completed(*command, env=os.environ | variables)
         assert process.returncode in {0, 1, 3}, process.stderr
     assert {*json.loads(imported.read_text())} <= MODELS[call]

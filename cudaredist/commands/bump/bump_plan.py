@@ -6,7 +6,7 @@ from typing import NamedTuple
 from cudaredist.commands.bump.report import BumpedRelease, ReleaseState
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.process.feature_run import FAILED, UNREACHED
-from cudaredist.commands.versions.list_versions import newest_before
+from cudaredist.commands.versions.local_versions import newest_before
 from cudaredist.commands.versions.report import VersionsReport
 from cudaredist.errors import CudaRedistError
 from cudaredist.formats.features import UnexaminedArchive

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from cudaredist.commands.check.checked_files import CheckedFiles
 from cudaredist.commands.check.findings import finding
 from cudaredist.commands.check.report import Finding, FindingKind
-from cudaredist.commands.versions.list_versions import line_reports, newest_before
+from cudaredist.commands.versions.local_versions import line_reports, newest_before
 from cudaredist.commands.versions.report import LineReport
 from cudaredist.errors import (
     EXIT_FINDINGS,

@@ -58,8 +58,9 @@ def versions(options: VersionsOptions, session: Session) -> int:
     Two formats are for update bots and require one --redist: renovate (for a custom data source)
     and newest (for nvchecker), which prints only the newest release.
     """
-    from cudaredist.commands.versions.list_versions import read_versions, with_other_channel
+    from cudaredist.commands.versions.local_versions import local_versions, with_other_channel
     from cudaredist.commands.versions.report import versions_renovate, versions_text
+    from cudaredist.primitives import PREVIEW
     from cudaredist.store.locate import describe_all, describe_data
 
     network = options.network
@@ -73,18 +74,23 @@ def versions(options: VersionsOptions, session: Session) -> int:
     session.console.note(describe_all(store, channels) if others else describe_data(store, named))
     redists = find_redists(options.redist, store.channel)
     bases = session.connect(network, store.channel)
-    report = read_versions(
-        store,
-        redists,
-        None if network.offline else session.sources(bases),
-        session.workers("listing", options.jobs),
-        is_explicit=bool(options.redist),
-        nvidia_channels=options.nvidia_channels.names,
-    )
+    nvidia_channels = options.nvidia_channels.names
+    if network.offline:
+        report = local_versions(store, redists, with_previews=PREVIEW in nvidia_channels)
+    else:
+        from cudaredist.commands.versions.list_versions import read_versions
+
+        report = read_versions(
+            store,
+            redists,
+            session.sources(bases),
+            session.workers("listing", options.jobs),
+            is_explicit=bool(options.redist),
+            nvidia_channels=nvidia_channels,
+        )
     for other in others:
-        other_redists = find_redists(options.redist, other.channel)
-        workers = session.workers("listing", options.jobs)
-        report = with_other_channel(report, read_versions(other, other_redists, None, workers))
+        of_other = local_versions(other, find_redists(options.redist, other.channel))
+        report = with_other_channel(report, of_other)
     texts = {
         "text": versions_text,
         "renovate": versions_renovate,

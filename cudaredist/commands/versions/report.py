@@ -2,34 +2,39 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from dataclasses import field
+from operator import not_
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from cudaredist.cli.text import columns, nvidia_channel_lines
-from cudaredist.formats.base import OwnModel, optional
 from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import CHANNEL_TITLES, Channel
-from cudaredist.formats.report import Report
+from cudaredist.formats.plain_report import PlainEntry, PlainReport
 from cudaredist.redists import NVIDIA_BASE
 from cudaredist.words import plural
 
 LineStatus = Literal["current", "stale", "new", "not-held", "local-only", "unknown"]
 
 
-class LineReport(OwnModel):
+class LineReport(PlainEntry):
     """A release line of a redistributable, compared to upstream."""
 
     channel: Channel
     redist: str
     line: str
-    held: str | None = Field(description="Newest local label. Null: none")
-    upstream: str | None = Field(description="Newest label upstream. Null: none or unknown")
-    missing: tuple[str, ...] = Field(
-        description="Labels upstream that are newer than all local ones"
-    )
+    held: Annotated[str | None, Field(description="Newest local label. Null: none")]
+    upstream: Annotated[
+        str | None, Field(description="Newest label upstream. Null: none or unknown")
+    ]
+    missing: Annotated[
+        tuple[str, ...], Field(description="Labels upstream that are newer than all local ones")
+    ]
     status: LineStatus
-    early_access: tuple[str, ...] = optional("Labels of early-access releases", ())
+    early_access: Annotated[
+        tuple[str, ...], Field(description="Labels of early-access releases", exclude_if=not_)
+    ] = ()
 
     @property
     def is_behind(self) -> bool:
@@ -37,44 +42,55 @@ class LineReport(OwnModel):
         return self.status in {"stale", "new"}
 
 
-class ChannelReleases(OwnModel):
+class ChannelReleases(PlainEntry):
     """The local releases of a channel."""
 
     channel: Channel
-    releases: dict[str, tuple[str, ...]] = Field(
-        description="Local releases by redistributable, oldest first"
-    )
-    dates: dict[str, dict[str, str]] = Field(
-        description="Day of local releases, by redistributable and release"
-    )
+    releases: Annotated[
+        dict[str, tuple[str, ...]],
+        Field(description="Local releases by redistributable, oldest first"),
+    ]
+    dates: Annotated[
+        dict[str, dict[str, str]],
+        Field(description="Day of local releases, by redistributable and release"),
+    ]
 
 
-class VersionsReport(Report):
+class VersionsReport(PlainReport):
     """The result of versions."""
 
     command: Literal["versions"] = "versions"
-    channel: Channel = Field(description="The channel of `releases`, whose source was asked")
+    channel: Annotated[
+        Channel, Field(description="The channel of `releases`, whose source was asked")
+    ]
     lines: tuple[LineReport, ...]
-    releases: dict[str, tuple[str, ...]] = Field(
-        description="Releases upstream (offline: local releases), oldest first. Absent: unknown"
-    )
-    dates: dict[str, dict[str, str]] = Field(
-        default={}, description="Day of local releases, by redistributable and release"
-    )
-    channels: dict[str, dict[str, tuple[str, ...]]] = Field(
-        default={},
-        description="Releases of each channel of NVIDIA's second server, by redistributable",
-    )
-    moved: dict[str, dict[str, str]] = Field(
-        default={}, description="Local releases that left their channel, by redistributable"
-    )
-    other: ChannelReleases | None = Field(
-        default=None, description="Of the other channel, which is never asked. Null: not selected"
-    )
-    absent: tuple[str, ...] = Field(default=(), description="Redistributables without a source")
-    hint: str | None = Field(
-        default=None, description="Why there are no releases, with a command. Null: there are some"
-    )
+    releases: Annotated[
+        dict[str, tuple[str, ...]],
+        Field(
+            description="Releases upstream (offline: local releases), oldest first. Absent: unknown"
+        ),
+    ]
+    dates: Annotated[
+        dict[str, dict[str, str]],
+        Field(description="Day of local releases, by redistributable and release"),
+    ] = field(default_factory=dict)
+    channels: Annotated[
+        dict[str, dict[str, tuple[str, ...]]],
+        Field(description="Releases of each channel of NVIDIA's second server, by redistributable"),
+    ] = field(default_factory=dict)
+    moved: Annotated[
+        dict[str, dict[str, str]],
+        Field(description="Local releases that left their channel, by redistributable"),
+    ] = field(default_factory=dict)
+    other: Annotated[
+        ChannelReleases | None,
+        Field(description="Of the other channel, which is never asked. Null: not selected"),
+    ] = None
+    absent: Annotated[tuple[str, ...], Field(description="Redistributables without a source")] = ()
+    hint: Annotated[
+        str | None,
+        Field(description="Why there are no releases, with a command. Null: there are some"),
+    ] = None
     errors: tuple[ErrorReport, ...] = ()
 
 
