@@ -37,6 +37,15 @@ class Includes:
         for name in names:
             self._including[name].append(path)
 
+    def has_file(self, path: str) -> bool:
+        """Check if the source has a file at a path."""
+        return path in self._included
+
+    def has_header(self, header: str) -> bool:
+        """Check if the source has a file with the path of an include in any of its folders."""
+        paths = self._paths.get(_name(header), ())
+        return any(f"/{path}".endswith(f"/{header}") for path in paths)
+
     def seeing(self, path: str) -> set[str]:
         """Return the paths that may see the declarations of a path."""
         including = _reached([path], lambda one: self._including.get(_name(one), ()))

@@ -1,13 +1,13 @@
 """Compare a use of the API with the forms of its name in the requested releases."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.source_code.api import Api, Form, History, Parameter
-from cudaredist.source_code.declarations import Declarations
+from cudaredist.source_code.declarations import Declarations, Includes
 from cudaredist.source_code.read_code import CodeFile, Interest, Use, is_other_name
 from cudaredist.words import listed
 
@@ -82,6 +82,9 @@ class Tree(NamedTuple):
     """The names of fields that it declares."""
     types: AbstractSet[str]
     """The types that it mentions."""
+    includes: Includes
+    pasted: Mapping[tuple[str, int], int]
+    """The parameters of macros that only form other names, with the releases."""
 
 
 class Judge:
@@ -116,7 +119,9 @@ class Judge:
     def changes(self, use: Use, file: CodeFile, tree: Tree) -> Iterator[Change]:
         """Yield the changes that concern a use."""
         releases = self.requested & use.context.releases
-        if not releases:
+        if use.argument_of is not None:
+            releases &= ~tree.pasted.get(use.argument_of, 0)
+        if not releases or _is_own_header(use, file, tree):
             return
         if use.kind == "field":
             yield from self._field_changes(use, file, tree, releases)
@@ -145,6 +150,8 @@ class Judge:
             "another branch of the same condition uses it or an alternative": _has_sibling(
                 use, file
             ),
+            "the source has a file of this name": use.kind == "header"
+            and tree.includes.has_header(use.name),
             "it is not called here": use.kind == "name" and self._is_function(use.name),
             "another library may have this name": _is_of_others(use, history),
         }
@@ -344,6 +351,13 @@ def _is_integer(argument: Sequence[str], file: CodeFile) -> bool:
         return False
     types = file.words_before.get(name, set())
     return bool(types) and types <= _INTEGERS
+
+
+def _is_own_header(use: Use, file: CodeFile, tree: Tree) -> bool:
+    """Check if an include is about a file in the folder of the file."""
+    folder = file.path.rpartition("/")[0]
+    path = f"{folder}/{use.name}" if folder else use.name
+    return use.kind == "header" and use.is_quoted and tree.includes.has_file(path)
 
 
 def _doubt_of_place(use: Use, file: CodeFile) -> str:

@@ -17,7 +17,7 @@ from cudaredist.source_code.work_limit import WorkLimit
 UseKind: TypeAlias = Literal["name", "call", "field", "header", "text"]
 
 _pair = re.compile(r"\b([A-Za-z_]\w*)(?=[\s&*]+([A-Za-z_]\w*))", re.ASCII).finditer
-_header = re.compile(r"\s*[<\"]([^>\"\n]+)[>\"]").match
+_header = re.compile(r"\s*([<\"])([^>\"\n]+)[>\"]").match
 _is_other_name = re.compile(r"(?:hip|musa|mu|mc|roc|acl)[A-Z_]\w*", re.ASCII).match
 _CONDITIONS = frozenset({"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"})
 _TEXT_DIRECTIVES = frozenset({"error", "warning", "pragma", "line", "ident", "region"})
@@ -63,6 +63,8 @@ _ARGUMENTS_LIMIT = 2_000
 """Tokens of a call that are read."""
 _DEFINITION_LIMIT = 200
 """Tokens of a macro that a condition can have."""
+_CALL_AROUND_LIMIT = 64
+"""Tokens between a name and the beginning of the call around it."""
 _TEMPLATE_LIMIT = 64
 """Tokens of a template's arguments that are read."""
 _VARIANTS = ("_Ctx", "_64", "_v2", "_v3", "_v4")
@@ -96,6 +98,10 @@ class Use(NamedTuple):
     """The variable whose field is used. None: it is an expression."""
     macro: str | None = None
     """The macro with the use in its replacement."""
+    is_quoted: bool = False
+    """Whether a header is included with quotation marks."""
+    argument_of: tuple[str, int] | None = None
+    """The call whose argument begins with the name, and the number of the argument, from 0."""
 
 
 class Definition(NamedTuple):
@@ -196,18 +202,18 @@ class _Reader:
         elif name.startswith("include") or name == "import":
             header = _header(self._source.rest_of_line(start))
             if header and context.releases:
-                self._read_include(header[1], start, context)
+                self._read_include(header[2], start, context, is_quoted=header[1] == '"')
         elif name == "define" and len(tokens) > 1:
             self._read_definition(tokens[1:], context)
         elif name == "undef" or name in _TEXT_DIRECTIVES:
             return
 
-    def _read_include(self, path: str, start: int, context: Context) -> None:
+    def _read_include(self, path: str, start: int, context: Context, *, is_quoted: bool) -> None:
         """Add the use of a header, or of one with the same name in another folder."""
         name = path.rpartition("/")[2]
         if path in self._interest.headers:
             line = self._source.line(start)
-            self.file.uses.append(Use("header", path, line, context))
+            self.file.uses.append(Use("header", path, line, context, is_quoted=is_quoted))
         elif name in self._interest.headers:
             self.file.alternatives.append((name, context))
 
@@ -304,7 +310,7 @@ class _Reader:
         token, before = tokens[position], _text(tokens, position - 1)
         after = _text(tokens, position + 1)
         context = contexts[position]
-        if before in {".", "->", "#", "##"} or after == "##" or before == "goto":
+        if before in {".", "->", "#"} or after == "#" or before == "goto":
             return
         space = tokens[position - 2] if before == "::" and position > 1 else None
         # A name of another namespace. Enumerators can have the name of their type.
@@ -321,7 +327,25 @@ class _Reader:
             if end < len(tokens) and self._is_plain(contexts[position : end + 1]):
                 arguments = _arguments(tokens[position + 2 : end])
         line = self._source.line(token.start)
-        self.file.uses.append(Use(kind, token.text, line, context, arguments, macro=macro))
+        around = self._call_around(tokens, position) if before in {"(", ","} else None
+        use = Use(kind, token.text, line, context, arguments, macro=macro, argument_of=around)
+        self.file.uses.append(use)
+
+    def _call_around(self, tokens: Sequence[Token], position: int) -> tuple[str, int] | None:
+        """Return the call whose argument begins at a position, and the number of the argument."""
+        depth = number = 0
+        for index in range(position - 1, max(0, position - _CALL_AROUND_LIMIT), -1):
+            self._work.spend(1)
+            text = tokens[index].text
+            if depth == 0 and text == "(":
+                name = tokens[index - 1]
+                return (name.text, number) if name.kind == "name" else None
+            depth += text in _CLOSING
+            depth -= text in _OPENING
+            if depth < 0 or text == ";":
+                return None
+            number += depth == 0 and text == ","
+        return None
 
     def _is_plain(self, contexts: Sequence[Context]) -> bool:
         """Check if no condition divides some tokens."""

@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -14,7 +14,12 @@ from cudaredist.source_code.declarations import Declarations, Includes
 from cudaredist.source_code.judge_use import Tree
 from cudaredist.source_code.read_code import CodeFile, Interest, read_code
 from cudaredist.source_code.read_plain import read_plain
-from cudaredist.source_code.version_macros import dependent_macros, doubtful_macros, release_macros
+from cudaredist.source_code.version_macros import (
+    dependent_macros,
+    doubtful_macros,
+    pasted_parameters,
+    release_macros,
+)
 from cudaredist.source_code.work_limit import TooMuchWorkError
 
 CODE = frozenset(
@@ -49,6 +54,8 @@ class SourceTree:
     size: int = 0
     includes: Includes = field(default_factory=Includes)
     """The includes of all files of C, C++ and CUDA."""
+    pasted: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """The parameters of its macros that only form other names, with the releases."""
     skipped: dict[str, str] = field(default_factory=dict)
     """The reasons why files were not read, by path."""
 
@@ -58,7 +65,7 @@ class SourceTree:
         own = Declarations(self.files, self.includes)
         members = frozenset[str]().union(*(file.members for file in self.files))
         types = frozenset[str]().union(*(file.types for file in self.files))
-        return Tree(own, members, types)
+        return Tree(own, members, types, self.includes, self.pasted)
 
 
 def read_tree(root: Path, api: Api, interest: Interest) -> SourceTree:
@@ -91,6 +98,7 @@ def read_tree(root: Path, api: Api, interest: Interest) -> SourceTree:
         file.path = name
         tree.files.append(file)
     definitions = [one for file in tree.files for one in file.definitions]
+    tree.pasted = pasted_parameters(definitions)
     own = dependent_macros(definitions, evaluator.all_releases)
     doubtful = doubtful_macros(definitions)
     names = {one.name for one in own} | doubtful

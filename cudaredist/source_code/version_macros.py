@@ -78,3 +78,21 @@ def doubtful_macros(definitions: Sequence[Definition]) -> frozenset[str]:
         for one in definitions
         if any(has_version(word) and word not in _NAMES for word in one.macro.body)
     )
+
+
+def pasted_parameters(definitions: Iterable[Definition]) -> dict[tuple[str, int], int]:
+    """Return the parameters of macros that only form other names or strings, with the releases.
+
+    An example is the first parameter of `#define CALL(function) pointer_##function`.
+    """
+    pasted: dict[tuple[str, int], int] = defaultdict(int)
+    plain: dict[tuple[str, int], int] = defaultdict(int)
+    for name, macro, context in definitions:
+        for number, parameter in enumerate(macro.parameters or ()):
+            places = [at for at, word in enumerate(macro.body) if word == parameter]
+            uses = [
+                {*macro.body[max(0, at - 1) : at], *macro.body[at + 1 : at + 2]} for at in places
+            ]
+            is_pasted = bool(uses) and all("#" in neighbors for neighbors in uses)
+            (pasted if is_pasted else plain)[name, number] |= context.releases
+    return {key: releases & ~plain[key] for key, releases in pasted.items()}

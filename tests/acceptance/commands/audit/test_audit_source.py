@@ -76,6 +76,22 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
             "#define cudaThreadExit hipDeviceReset\ncudaThreadExit();",
             [(2, "sure", "removed", "cudaThreadExit")],
         ),
+        # Names that macros form from others.
+        ("#define P(f) p_##f\nP(cudaThreadExit());", []),
+        (
+            "#define P(a, f) { a; p_ ## f; e(#f); }\nP(g(1, 2), cudaThreadExit());\n"
+            "P(cudaThreadExit(), 1);",
+            [(3, "sure", "removed", "cudaThreadExit")],
+        ),
+        (
+            "#define P(f) e(f, #f)\nP(cudaThreadExit());",
+            [(2, "sure", "removed", "cudaThreadExit")],
+        ),
+        (
+            "#if CUDART_VERSION < 13000\n#define P(f) p_##f\n#else\n#define P(f) f\n#endif\n"
+            "P(cudaThreadExit());",
+            [(6, "sure", "removed", "cudaThreadExit")],
+        ),
         # Enumerators, types and headers.
         (
             "int a = cudaDevAttrCooperativeMultiDeviceLaunch;",
@@ -244,6 +260,23 @@ def test_odd_files_are_read_or_reported(run: Run) -> None:
     paths = {finding["path"] for finding in report["findings"] if finding["exit_code"]}
     assert paths == {"a.cu", "b.cu", "d.cu"}
     assert report["skipped"] == ["c.cu (needs too much work)", "e.cu (larger than 16 MB)"]
+
+
+@pytest.mark.parametrize(
+    ("path", "include", "expected"),
+    [
+        ("nvToolsExt.h", '"nvToolsExt.h"', []),
+        ("lib/nvToolsExt.h", '"nvToolsExt.h"', ["perhaps"]),
+        ("nvToolsExt.h", "<nvToolsExt.h>", ["perhaps"]),
+        ("xnvToolsExt.h", '"nvToolsExt.h"', ["sure"]),
+    ],
+)
+def test_header_of_the_source_itself_is_not_sure(
+    run: Run, path: str, include: str, expected: list[str]
+) -> None:
+    Path("src/lib").mkdir(parents=True)
+    _write(b"", path)
+    assert [found[1] for found in _audit(run, f"#include {include}")] == expected
 
 
 @pytest.mark.parametrize(("include", "certainty"), [('#include "shim.h"', "perhaps"), ("", "sure")])
