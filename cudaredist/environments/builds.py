@@ -1,6 +1,7 @@
 """Other releases of installed packages, which are built for the CUDA major of an environment.
 
-The policy has the releases of packages whose builds differ, and the packages that follow another
+The policy has the releases of packages whose builds differ, also by project, such as
+mooncake-transfer-engine and mooncake-transfer-engine-cuda13, and the packages that follow another
 one, such as torchaudio. Other projects state the major in their names: `nvidia-cudss-cu11`.
 """
 
@@ -67,11 +68,13 @@ class OtherBuilds:
                 if not versions.contains(package.version, prereleases=True):
                     return self._repairs.install(package.project, versions)
         for build in self._data.policy.builds:
-            if build.project == package.project and build.cuda in majors:
+            is_other = package.project in build.replaces
+            if (is_other or build.project == package.project) and build.cuda in majors:
                 merged = self._repairs.merge(build.project, [SpecifierSet(build.versions)])
-                if merged is not None:
+                if merged is not None and not (is_other and self._is_required(package)):
                     install = Install(build.project, merged, build.extras)
-                    return self._repairs.repair(installs=[install])
+                    removed = [package.project] if is_other else []
+                    return self._repairs.repair(removed=removed, installs=[install])
         return self._renamed(package, majors)
 
     def _renamed(self, package: Distribution, majors: Collection[int]) -> Repair | None:
@@ -79,7 +82,7 @@ class OtherBuilds:
         known = self._data.catalog.projects().union(
             *(rule.projects for rule in self._data.policy.preloads)
         )
-        if self._repairs.is_required(package.project):
+        if self._is_required(package):
             return None
         for major in majors:
             name = _STATED_MAJOR.sub(rf"\g<1>{major}\g<2>", package.project)
@@ -87,6 +90,10 @@ class OtherBuilds:
                 installs = [Install(name, SpecifierSet())]
                 return self._repairs.repair(removed=[package.project], installs=installs)
         return None
+
+    def _is_required(self, package: Distribution) -> bool:
+        """Check if another package requires a package, which then has to stay."""
+        return self._repairs.is_required(package.project)
 
     def _installed_majors(self, package: Distribution) -> Majors:
         """Return the CUDA majors of the wheels of NVIDIA other than a package."""

@@ -100,6 +100,7 @@ class Build(Reasoned):
     cuda: int = Field(description="The CUDA major")
     versions: Specifier = Field(description="The releases, such as `>=1.21,<1.27`")
     extras: tuple[str, ...] = optional("Extras that require the wheels of NVIDIA", ())
+    replaces: tuple[str, ...] = optional("Projects with the builds for other CUDA majors", ())
 
 
 class Companion(Reasoned):

@@ -113,6 +113,12 @@ def put_wheel(site: Path, project: str, soname: str) -> None:
             CUDART,
             "pip uninstall --yes cupy-cuda11x && pip install cupy-cuda12x",
         ),
+        (
+            "mooncake-transfer-engine",
+            "libcudart.so.13",
+            "pip uninstall --yes mooncake-transfer-engine && "
+            "pip install 'mooncake-transfer-engine-cuda13>=0.3.13'",
+        ),
         # No build is known, so the libraries of its CUDA major are installed.
         ("example", CUDART, "pip install 'nvidia-cuda-runtime-cu11>=11.8.0.7'"),
     ],
