@@ -85,10 +85,10 @@ class Cache:
         path = self._entry_path("index", key)
         return None if private_size(path) is None else path
 
-    def store_index(self, key: str, write: Callable[[Path], None]) -> None:
-        """Replace an index by a file that a function writes.
+    def store_index(self, key: str, write: Callable[[Path], None]) -> Path | None:
+        """Replace an index by a file that a function writes, and return its path.
 
-        If the cache cannot be written, log a warning once.
+        If the cache cannot be written, log a warning once, and return None.
         """
 
         def replace(path: Path) -> None:
@@ -97,7 +97,8 @@ class Cache:
                 write(temporary)
                 temporary.replace(path)
 
-        self._replace(self._entry_path("index", key), replace)
+        path = self._entry_path("index", key)
+        return path if self._replace(path, replace) else None
 
     def index_note(self, key: str) -> bytes:
         """Return the note about an index, empty if there is none."""
@@ -115,7 +116,8 @@ class Cache:
     def _note_path(self, key: str) -> Path:
         return self._entry_path("index", f"{key}.verified")
 
-    def _replace(self, path: Path, write: Callable[[Path], object]) -> None:
+    def _replace(self, path: Path, write: Callable[[Path], object]) -> bool:
+        """Write an entry, and return whether the cache can be written."""
         try:
             make_private_folders(self._root, path.parent)
             if private_size(path) is None:
@@ -125,6 +127,8 @@ class Cache:
             if not self._warned.is_set():
                 self._warned.set()
                 _log.warning("continuing without a cache: %s", error)
+            return False
+        return True
 
     def sweep(self) -> None:
         """Remove old temporary files, partial archives and facts of folders.

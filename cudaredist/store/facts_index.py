@@ -525,6 +525,7 @@ class Index:
 
         `libraries` limits the check to the tables of these libraries.
         """
+        self.database.add_parts({"symbols"})
         for document in self.unreadable():
             if document.kind == "symbols" and (libraries is None or document.name in libraries):
                 folder = self.database.documents.symbols[document.layer]

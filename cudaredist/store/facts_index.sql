@@ -1,5 +1,5 @@
--- Version 12. Another text of this file means another index. `cudaredist query --tables` and
--- docs/query.md show the comments.
+-- Version 13. Another text of this file means another index. `cudaredist query --tables` and
+-- docs/query-tables.md show the comments.
 
 PRAGMA application_id = 1129661522;
 

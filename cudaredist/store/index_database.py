@@ -3,17 +3,20 @@
 The files of the data folder are the only source. Their sizes and times are compared with those in
 the index at each start, and the rows of changed files are replaced. A note in the cache has the
 signature of all files at the last comparison: if it is the same, nothing changed. A changed index
-replaces its file as a whole, so that it needs no locks: several processes can read and refresh it
-at once. If its checksum shows that it is damaged or edited, it is made again. If the cache cannot
-be written, the index is in memory.
+is written to a new file, which replaces the old one as a whole, so that it needs no locks: several
+processes can read and refresh it at once, and a killed one leaves no half of it. If its checksum
+shows that it is damaged or edited, it is created again. If the cache cannot be written, the index
+is in memory.
 """
 
 import errno
 import os
+import shutil
 import sqlite3
 import weakref
 import zlib
 from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
 from contextlib import closing, suppress
 from functools import cached_property
 from importlib import resources
@@ -27,10 +30,24 @@ from cudaredist.progress import Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.documents import Document, Documents, is_settled, state_of
+from cudaredist.store.index_schema import (
+    PARTS,
+    Part,
+    create_tables,
+    index_schema,
+    missing_part,
+    stored_parts,
+)
 
 _CHECKSUM = slice(60, 64)
 """The bytes of `user_version` in the header of an SQLite file, which are the checksum's."""
 _CHUNK = 1 << 18
+_FOR_NEW_FILE = """
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    PRAGMA cache_size = -32768; -- kB of memory
+"""
+"""Settings for a file that is removed if it cannot be completed."""
 _verified: set[tuple[int, ...]] = set()
 """Files that this process has verified, by device, inode, size and times."""
 
@@ -40,7 +57,8 @@ _Result = TypeVar("_Result")
 class IndexDatabase:
     """The database with the facts of a data folder and of the layers below it.
 
-    It has the releases of all channels. Queries see those of some channels only.
+    It has the releases of all channels. Queries see those of some channels only. It begins without
+    the parts that no question required so far.
     """
 
     def __init__(
@@ -58,19 +76,18 @@ class IndexDatabase:
         verified, _, compared = self._cache.index_note(self._key).decode().partition("\n")
         path = self._undamaged_file(verified)
         self._is_new = False
-        if path is None:
-            self._create()
-        else:
-            self._use(_open_file(path))
+        self._close: Callable[[], object] = lambda: None
         self.is_unchanged = path is not None and signature == compared != ""
         """Whether no file differs from those of the last comparison."""
         try:
-            if not self.is_unchanged and not self._update() and path is not None:
-                self._store_note(path, signature)
+            if path is None:
+                self._create()
+            else:
+                self._use(_open_file(path), path)
+                if not self.is_unchanged and not self._update():
+                    self._store_note(path, signature)
         except sqlite3.DatabaseError:
-            self._recover()
-        else:
-            self._hide_other_channels()
+            self._create()
 
     @cached_property
     def _states(self) -> dict[Document, str]:
@@ -114,34 +131,136 @@ class IndexDatabase:
         return sha256_of(repr((self._key, [program, *documents])).encode())
 
     def read(self, function: Callable[[sqlite3.Connection], _Result]) -> _Result:
-        """Call a function with the connection, again with that of a new database if it is damaged.
+        """Call a function with the connection, and again if the database changes.
 
-        Raises `sqlite3.DatabaseError` if the function fails with the new one, too.
+        A part that the function requires is added, and a damaged database is created again. Raises
+        `sqlite3.DatabaseError` if the function fails with a new database, too.
         """
-        try:
-            return function(self._connection)
-        except sqlite3.DatabaseError:
-            if self._is_new:
-                raise
-            self._recover()
-            return function(self._connection)
+        while True:
+            try:
+                return function(self._connection)
+            except sqlite3.DatabaseError as error:
+                part = missing_part(error, self._connection)
+                if part is not None:
+                    self._add_parts({part})
+                elif self._is_new:
+                    raise
+                else:
+                    self._create()
 
-    def _use(self, connection: sqlite3.Connection) -> None:
-        """Use a connection, and close it at the end of this object's life."""
-        self._connection = connection
-        weakref.finalize(self, connection.close)
+    def write(self, path: Path) -> None:
+        """Write the database with all parts to a new file. Raises `OSError`."""
+        self.add_parts(PARTS)
+        _write_database(path, self._connection.backup)
 
-    def _create(self) -> None:
-        """Create an empty database in memory."""
+    def add_parts(self, parts: AbstractSet[Part]) -> None:
+        """Add the parts that the database does not have yet."""
+        if missing := parts - self.read(stored_parts):
+            self._add_parts(missing)
+
+    def _create(self, parts: AbstractSet[Part] = frozenset()) -> None:
+        """Create the database with some parts from all files."""
+
+        def create(connection: sqlite3.Connection) -> None:
+            for part in (None, *sorted(parts)):
+                create_tables(connection, part)
+            self._replace_rows(connection)
+
         self._is_new = True
-        self._use(_open_memory())
-        self._connection.executescript(index_schema())
+        connection, path = self._stored(create)
+        if path is None:
+            create(connection)
+        self._use(connection, path)
 
-    def _recover(self) -> None:
-        """Create the database again, from all files."""
-        self._connection.close()
-        self._create()
-        self._update()
+    def _update(self) -> bool:
+        """Replace the rows of changed files, and return whether there were any."""
+        has_changed = any(self._differences(self._connection))
+        if has_changed:
+            self._change(self._replace_rows)
+        return has_changed
+
+    def _add_parts(self, parts: AbstractSet[Part]) -> None:
+        """Add parts to the database. A damaged one is created again."""
+        # Lookups import no models, and most of them need no further rows.
+        from cudaredist.store.index_update import add_part  # noqa: PLC0415
+
+        def add(connection: sqlite3.Connection) -> None:
+            # Another process can have added one.
+            for part in sorted(parts - stored_parts(connection)):
+                add_part(connection, self.documents, part, self._progress)
+
+        try:
+            self._change(add)
+        except sqlite3.DatabaseError:
+            self._create(parts)
+
+    def _replace_rows(self, connection: sqlite3.Connection) -> None:
+        """Replace the rows of all changed files in a database, which can be empty.
+
+        A part with files of the data folder is added, because every question reports their errors.
+        """
+        from cudaredist.store.index_update import add_part, update_rows  # noqa: PLC0415 - slow
+
+        required = {document.kind for document in self._states if document.layer == "local"}
+        for part in sorted(PARTS & required - stored_parts(connection)):
+            add_part(connection, self.documents, part, self._progress)
+        changed, outdated = self._differences(connection)
+        states = {document: self._states[document] for document in changed}
+        update_rows(connection, self.documents, states, outdated, self._progress)
+
+    def _differences(
+        self, connection: sqlite3.Connection
+    ) -> tuple[Collection[Document], Collection[Document]]:
+        """Return the changed documents, and those with outdated rows."""
+        query = "SELECT layer, channel, kind, name, label, state FROM documents"
+        indexed = {Document(*document): state for *document, state in connection.execute(query)}
+        unchanged = {
+            document
+            for document, state in indexed.items()
+            if state and self._states.get(document) == state
+        }
+        return self._states.keys() - unchanged, indexed.keys() - unchanged
+
+    def _change(self, change: Callable[[sqlite3.Connection], None]) -> None:
+        """Store and use a changed copy of the database. If it cannot be stored, it is in memory.
+
+        Raises `sqlite3.DatabaseError` if the database is damaged.
+        """
+        if self._path is None:
+            change(self._connection)
+            return
+        connection, path = self._stored(change, self._path)
+        if path is None:
+            self._connection.backup(connection)
+            change(connection)
+        self._use(connection, path)
+
+    def _stored(
+        self, change: Callable[[sqlite3.Connection], None], source: Path | None = None
+    ) -> tuple[sqlite3.Connection, Path | None]:
+        """Store a changed copy of a file, by default of an empty one, and open it.
+
+        If it cannot be stored, return an empty database in memory, and no path.
+        """
+
+        def write(path: Path) -> None:
+            if source is not None:
+                shutil.copyfile(source, path)
+                if not _is_undamaged(path):
+                    raise sqlite3.DatabaseError(f"{source} is damaged")
+            _write_database(path, change)
+
+        path = self._cache.store_index(self._key, write)
+        return _open_memory() if path is None else _open_file(path), path
+
+    def _use(self, connection: sqlite3.Connection, path: Path | None) -> None:
+        """Use a connection to a file or, without a path, to memory.
+
+        It is closed when another one is used, or at the end of this object.
+        """
+        self._close()
+        self._connection, self._path = connection, path
+        self._close = weakref.finalize(self, connection.close)
         self._hide_other_channels()
 
     def _hide_other_channels(self) -> None:
@@ -156,47 +275,6 @@ class IndexDatabase:
                 f" SELECT * FROM main.{name} WHERE channel IN ({channels})"
             )
 
-    def _update(self) -> bool:
-        """Replace the rows of changed files, and store the database if there are any.
-
-        Return whether there were any.
-        """
-        query = "SELECT layer, channel, kind, name, label, state FROM documents"
-        indexed = {
-            Document(*document): state for *document, state in self._connection.execute(query)
-        }
-        unchanged = {
-            document
-            for document, state in indexed.items()
-            if state and self._states.get(document) == state
-        }
-        changed, outdated = self._states.keys() - unchanged, indexed.keys() - unchanged
-        if not changed and not outdated:
-            return False
-        if not self._is_new:
-            with closing(self._connection) as stored:
-                self._use(_open_memory())
-                stored.backup(self._connection)
-        # Lookups import no models, and most of them find no changes.
-        from cudaredist.store.index_update import update_rows  # noqa: PLC0415
-
-        states = {document: self._states[document] for document in changed}
-        update_rows(self._connection, self.documents, states, outdated, self._progress)
-        self._cache.store_index(self._key, self.write)
-        return True
-
-    def write(self, path: Path) -> None:
-        """Write the database to a new file. Raises `OSError`."""
-        try:
-            with closing(sqlite3.connect(path)) as file:
-                file.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
-                self._connection.backup(file)
-        except sqlite3.Error as error:
-            # The hint of the error depends on its number.
-            is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-            raise OSError(errno.ENOSPC if is_full else errno.EIO, str(error)) from error
-        _write_checksum(path)
-
 
 def index_key(store: Store) -> str:
     """Return the name of an index in the cache."""
@@ -205,9 +283,17 @@ def index_key(store: Store) -> str:
     return sha256_of(repr((__version__, index_schema(), names)).encode())
 
 
-def index_schema() -> str:
-    """Return the commands that create the tables of the index, with their comments."""
-    return (resources.files("cudaredist.store") / "facts_index.sql").read_text("utf-8")
+def _write_database(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
+    """Write a database that a function fills to a new file. Raises `OSError`."""
+    try:
+        with closing(sqlite3.connect(path)) as file:
+            file.executescript(_FOR_NEW_FILE)
+            fill(file)
+    except sqlite3.OperationalError as error:
+        # The hint of the error depends on its number.
+        is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        raise OSError(errno.ENOSPC if is_full else errno.EIO, str(error)) from error
+    _write_checksum(path)
 
 
 def _open_file(path: Path) -> sqlite3.Connection:

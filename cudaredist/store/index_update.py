@@ -27,6 +27,7 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.documents import ADVISORY_TABLES, Document, Documents
 from cudaredist.store.files import read_file
 from cudaredist.store.index_rows import add_api, add_release, add_row, add_symbols, add_table
+from cudaredist.store.index_schema import PARTS, Part, create_tables, stored_parts
 from cudaredist.store.local_manifests import load_manifest
 from cudaredist.store.policy_rows import STORED_MODELS
 from cudaredist.store.read_data import load_features
@@ -56,8 +57,12 @@ def update_rows(
     outdated: Collection[Document],
     progress: Progress,
 ) -> None:
-    """Replace the rows of outdated documents by those of changed ones, with their states."""
+    """Replace the rows of outdated documents by those of changed ones, with their states.
+
+    A document of a part that the database does not have yet gets no other rows than its own.
+    """
     connection.execute("PRAGMA foreign_keys = ON")
+    pending = PARTS - stored_parts(connection)
     with connection:
         query = """
             DELETE FROM documents
@@ -66,7 +71,9 @@ def update_rows(
         progress.expect(len(changed))
         releases = []
         for document in progress.each(sorted(changed)):
-            row = _add(connection, documents, document, changed[document])
+            row = add_row(connection, "documents", (*document, changed[document], True, None))
+            if document.kind not in pending:
+                _add(connection, documents, document, row)
             if document.kind == "release":
                 releases.append(row)
         if any(document.name in ADVISORY_TABLES for document in (*changed, *outdated)):
@@ -84,8 +91,19 @@ def update_rows(
             )
 
 
-def _add(connection: Connection, documents: Documents, document: Document, state: str) -> int:
-    """Add the rows of a document, and return its id. A broken file has no rows."""
+def add_part(connection: Connection, documents: Documents, part: Part, progress: Progress) -> None:
+    """Add the tables of a part, with the rows of its documents."""
+    create_tables(connection, part)
+    query = "SELECT id, layer, channel, kind, name, label FROM documents WHERE kind = ?"
+    rows = connection.execute(query, [part]).fetchall()
+    progress.expect(len(rows))
+    with connection:
+        for row, *document in progress.each(rows):
+            _add(connection, documents, Document(*document), row)
+
+
+def _add(connection: Connection, documents: Documents, document: Document, row: int) -> None:
+    """Add the rows of a document with its id. A broken file has no rows."""
     errors: list[CudaRedistError] = []
 
     def read(function: Callable[..., _Result], *values: object) -> _Result | None:
@@ -96,8 +114,6 @@ def _add(connection: Connection, documents: Documents, document: Document, state
             return None
 
     layer, channel, kind, name, label = document
-    values = (*document, state, True, None)
-    row = add_row(connection, "documents", values)
     if kind == "symbols":
         table = read(SymbolFolder(documents.symbols[layer].path).document, name)
         if table is not None:
@@ -124,7 +140,6 @@ def _add(connection: Connection, documents: Documents, document: Document, state
     if errors:
         query = "UPDATE documents SET is_readable = FALSE, error = ? WHERE id = ?"
         connection.execute(query, [printable(errors[0].message), row])
-    return row
 
 
 def _manifest_file(

@@ -24,6 +24,7 @@ from cudaredist.store import index_database
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index, Question
+from cudaredist.store.index_schema import PARTS
 
 TABLES = ("releases", "packages", "archives", "outputs", "binaries", "links", "needs")
 MORE_TABLES = ("device_code", "files", "contents_folders", "symbol_groups", "symbols")
@@ -77,6 +78,7 @@ def rows_of(index: Index) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows without their numbers."""
     listed = {}
     for table in (*TABLES, *MORE_TABLES, *TABLES_OF_SYMBOLS, *TABLES_OF_APIS, *OTHER_TABLES):
+        index.database.add_parts(PARTS)
         columns = [row[1] for row in read(index, f"PRAGMA table_info({table})")]
         named = ", ".join(name for name in columns if name not in NUMBERS)
         listed[table] = sorted(read(index, f"SELECT {named} FROM {table}"), key=repr)
@@ -443,3 +445,57 @@ def test_archives_of_package_are_found_by_package(tmp_path: Path, patch: Patch) 
     # SQLite 3.40 adds the condition on the release, 3.53 does not.
     search = r"SEARCH archives USING INDEX \w+ \((release=\? AND )?package=\?\)"
     assert re.search(search, str(plans))
+
+
+@pytest.fixture
+def as_shipped(data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the copied data be that of the package."""
+    monkeypatch.setattr("cudaredist.store.documents._SETTLED_NS", -(10**12))
+    for module in ("data_folder", "locate"):
+        monkeypatch.setattr(f"cudaredist.store.{module}.shipped_data", lambda: data)
+    return data
+
+
+def test_part_is_added_when_a_question_requires_it(
+    as_shipped: Path, tmp_path: Path, patch: Patch
+) -> None:
+    symbols = patch.count("cudaredist.store.index_update.add_symbols")
+    index = open_index(as_shipped, tmp_path / "cache")
+    releases = "SELECT count(*) FROM releases"
+    assert read(index, releases) == [(3,)]
+    assert symbols.number == 0
+    query = "SELECT count(DISTINCT name) > 50 FROM exports"
+    assert read(index, query) == [(1,)]
+    assert symbols.number == 1
+    again = open_index(as_shipped, tmp_path / "cache")
+    assert read(again, query) == [(1,)]
+    assert read(again, releases) == [(3,)]
+    assert symbols.number == 1
+
+
+def test_part_that_cannot_be_stored_is_added_in_memory(as_shipped: Path, tmp_path: Path) -> None:
+    index = open_index(as_shipped, tmp_path / "cache")
+    shutil.rmtree(tmp_path / "cache")
+    (tmp_path / "cache").write_bytes(b"")
+    assert read(index, "SELECT count(DISTINCT name) > 50 FROM exports") == [(1,)]
+    assert read(index, "SELECT count(*) FROM api_forms") == [(0,)]
+
+
+def test_part_of_damaged_index_is_added_to_a_new_one(as_shipped: Path, tmp_path: Path) -> None:
+    index = open_index(as_shipped, tmp_path / "cache")
+    path = stored(tmp_path / "cache")
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size - 4096)
+        file.write(bytes(4096))
+    assert read(index, "SELECT count(DISTINCT name) > 50 FROM exports") == [(1,)]
+    assert rows_of(index) == rows_of(open_index(as_shipped, tmp_path / "new"))
+
+
+@pytest.mark.parametrize("sql", ["SELECT name FROM sqlite_master", "SELECT name FROM documents"])
+def test_query_about_all_documents_adds_all_parts(run: Run, as_shipped: Path, sql: str) -> None:
+    (as_shipped / "symbols/libnccl.so.2.json").write_text("{")
+    (as_shipped / "symbols/libnccl.so.3.json").write_text("{")
+    result = run("query", sql)
+    assert result.exit_code == 5
+    assert ("symbols" if "sqlite" in sql else "libnccl.so.3") in result.stdout
+    assert "libnccl.so.3" in result.stderr

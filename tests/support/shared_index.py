@@ -10,6 +10,7 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index
 from cudaredist.store.index_database import _identity, _verified, index_key
+from cudaredist.store.index_schema import PARTS
 
 
 def share_index(folder: Path) -> None:
@@ -43,4 +44,4 @@ def share_index(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    Index(Store(shipped_data()), Cache(Path(sys.argv[1])))
+    Index(Store(shipped_data()), Cache(Path(sys.argv[1]))).database.add_parts(PARTS)

@@ -25,7 +25,7 @@ from cudaredist.hints import again, command_line
 from cudaredist.private import open_file
 from cudaredist.store.facts_index import Index
 from cudaredist.store.files import write_output
-from cudaredist.store.index_database import index_schema
+from cudaredist.store.index_schema import PARTS, index_schema, missing_part
 from cudaredist.store.temporary_folders import temporary_folder
 
 _TABLE = re.compile(r"\n\n((?:-- .*\n)++)CREATE (?:TABLE|VIEW) (\w+)[^;]*")
@@ -73,6 +73,8 @@ _READS = {
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_RECURSIVE,
 }
+_is_about_all_parts = re.compile(r"documents|sqlite_|pragma_", re.IGNORECASE).search
+"""Matches a statement about all documents or tables, so that none of them can be missing."""
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR}
 _POWERFUL = {"load_extension", "fts3_tokenizer"}
 _TABLES_OF_JSON = "SELECT 1 FROM json_each('1'), json_tree('1')"
@@ -102,6 +104,8 @@ def run_query(index: Index, sql: str, *, max_rows: int, max_seconds: float) -> Q
 
     Raises `UsageError` for a wrong statement, and for one that does not only read.
     """
+    if _is_about_all_parts(sql):
+        index.database.add_parts(PARTS)
     columns, rows, limit = index.database.read(
         lambda database: _execute(database, sql, max_rows, max_seconds)
     )
@@ -182,6 +186,8 @@ def _execute(
     except UnicodeEncodeError as error:
         raise _refusal("it is not in UTF-8") from error
     except (sqlite3.Error, sqlite3.Warning) as error:
+        if missing_part(error, database) is not None:
+            raise
         _require_end_of_time(error, deadline, authorizer)
         return columns, rows, "time"
     finally:

@@ -12,7 +12,7 @@ import pytest
 
 import cudaredist
 from cudaredist.store.facts_index import Question
-from cudaredist.store.index_database import index_schema
+from cudaredist.store.index_schema import index_schema
 
 
 class Release(NamedTuple):

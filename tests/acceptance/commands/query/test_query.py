@@ -114,7 +114,7 @@ def test_wrong_statement_is_a_usage_error(run: Run, sql: str, reason: str) -> No
 def test_wrong_statement_keeps_the_index(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged index is made again, but not because of an error in SQL."""
     run("query", "SELECT 1")
-    monkeypatch.setattr("cudaredist.store.index_database.IndexDatabase._recover", None)
+    monkeypatch.setattr("cudaredist.store.index_database.IndexDatabase._create", None)
     for sql in ("SELEC", "SELECT * FROM missing", "DELETE FROM archives"):
         assert run("query", sql).exit_code == 2
 
