@@ -4,15 +4,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from cudaredist.formats.base import (
-    HexSha256,
-    Label,
-    OwnFile,
-    OwnModel,
-    Reasoned,
-    VersionText,
-    optional,
-)
+from cudaredist.formats.base import OwnFile, OwnModel, Reasoned, optional
+from cudaredist.formats.field_types import HexSha256, Label, VersionText
 from cudaredist.formats.names import RedistName
 from cudaredist.formats.package_vulnerability import BulletinId, CveId
 

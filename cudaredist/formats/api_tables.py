@@ -5,8 +5,9 @@ from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from cudaredist.formats.base import InnerPath, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.base import OwnFile, OwnModel, optional
 from cudaredist.formats.declarations import declaration
+from cudaredist.formats.field_types import InnerPath, Label
 from cudaredist.formats.names import Channel, RedistName
 from cudaredist.formats.symbol_tables import ArchiveKey, ReleaseRanges
 from cudaredist.primitives import API_NAME_PATTERN

@@ -5,7 +5,8 @@ It is a module of its own, because the models of package sets take long to impor
 
 from typing import Literal
 
-from cudaredist.formats.base import Count, OwnModel, optional
+from cudaredist.formats.base import OwnModel, optional
+from cudaredist.formats.field_types import Count
 
 CoverageValue = Literal["native", "ptx", "lto", "partial", "none", "host-only", "unknown"]
 

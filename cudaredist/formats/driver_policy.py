@@ -2,12 +2,8 @@
 
 from pydantic import Field
 
-from cudaredist.formats.base import (
-    OwnModel,
-    Reasoned,
-    VersionText,
-    optional,
-)
+from cudaredist.formats.base import OwnModel, Reasoned, optional
+from cudaredist.formats.field_types import VersionText
 from cudaredist.formats.set_policy import SetPolicy
 
 

@@ -5,16 +5,14 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from cudaredist.binaries.file_facts import DeviceImages
-from cudaredist.formats.base import (
+from cudaredist.formats.base import OwnFile, OwnModel, optional
+from cudaredist.formats.field_types import (
     Count,
     HexSha256,
     InnerFolder,
     InnerPath,
     Label,
-    OwnFile,
-    OwnModel,
     VersionText,
-    optional,
 )
 from cudaredist.formats.names import OutputName, RedistName
 

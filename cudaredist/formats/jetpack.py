@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from cudaredist.formats.base import CudaMinor, OwnFile, PlainCapability, Reasoned, VersionText
+from cudaredist.formats.base import OwnFile, Reasoned
+from cudaredist.formats.field_types import CudaMinor, PlainCapability, VersionText
 
 
 class JetPackRelease(Reasoned):

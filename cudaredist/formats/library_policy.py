@@ -5,12 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import (
-    CapabilityName,
-    InnerPath,
-    Reasoned,
-    optional,
-)
+from cudaredist.formats.base import Reasoned, optional
+from cudaredist.formats.field_types import CapabilityName, InnerPath
 from cudaredist.formats.set_policy import Bounds, SetPolicy
 from cudaredist.formats.specifier import Specifier
 

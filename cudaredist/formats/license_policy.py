@@ -5,7 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import HexSha256, OwnModel, Reasoned, optional
+from cudaredist.formats.base import OwnModel, Reasoned, optional
+from cudaredist.formats.field_types import HexSha256
 from cudaredist.formats.names import RedistName
 from cudaredist.formats.set_policy import SetPolicy
 

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cudaredist.formats.base import HexSha256, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.base import OwnFile, OwnModel, optional
+from cudaredist.formats.field_types import HexSha256, Label
 from cudaredist.formats.names import RedistName
 from cudaredist.primitives import ADDRESS_PATTERN, NVIDIA_CHANNEL_PATTERN, PREVIEW
 

@@ -8,7 +8,8 @@ from typing import Annotated, Self
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pydantic import Field, model_validator
 
-from cudaredist.formats.base import Count, HexSha256, Label, OwnFile, OwnModel, optional
+from cudaredist.formats.base import OwnFile, OwnModel, optional
+from cudaredist.formats.field_types import Count, HexSha256, Label
 from cudaredist.formats.names import RedistName
 from cudaredist.primitives import NVIDIA_CHANNEL_PATTERN, PLAIN_PATH_PATTERN
 from cudaredist.wheels import SIMPLE

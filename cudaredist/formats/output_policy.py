@@ -6,12 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import (
-    InnerFolder,
-    InnerPath,
-    Reasoned,
-    optional,
-)
+from cudaredist.formats.base import Reasoned, optional
+from cudaredist.formats.field_types import InnerFolder, InnerPath
 from cudaredist.formats.names import OutputName
 from cudaredist.formats.set_policy import Bounds, SetPolicy
 

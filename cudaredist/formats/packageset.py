@@ -4,7 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import (
+from cudaredist.formats.base import OwnFile, OwnModel, optional
+from cudaredist.formats.coverage import Coverage
+from cudaredist.formats.features import OutputSize
+from cudaredist.formats.field_types import (
     ArchivePath,
     CapabilityName,
     CudaMinor,
@@ -12,12 +15,7 @@ from cudaredist.formats.base import (
     InnerFolder,
     InnerPath,
     Label,
-    OwnFile,
-    OwnModel,
-    optional,
 )
-from cudaredist.formats.coverage import Coverage
-from cudaredist.formats.features import OutputSize
 from cudaredist.formats.host_compilers import HostCompiler
 from cudaredist.formats.library_policy import Owner
 from cudaredist.formats.names import Distribution, OutputName, RedistName

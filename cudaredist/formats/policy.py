@@ -6,14 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import (
-    CapabilityName,
-    CudaMinor,
-    PlainCapability,
-    Reasoned,
-    VersionText,
-    optional,
-)
+from cudaredist.formats.base import Reasoned, optional
+from cudaredist.formats.field_types import CapabilityName, CudaMinor, PlainCapability, VersionText
 from cudaredist.formats.names import RedistName
 from cudaredist.formats.set_policy import Bounds, SetPolicy
 from cudaredist.formats.specifier import Specifier

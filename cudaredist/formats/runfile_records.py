@@ -5,7 +5,8 @@ from typing import NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from cudaredist.formats.base import Count, HexSha256, Label, OwnFile, OwnModel
+from cudaredist.formats.base import OwnFile, OwnModel
+from cudaredist.formats.field_types import Count, HexSha256, Label
 from cudaredist.primitives import sri_of
 from cudaredist.words import shown
 

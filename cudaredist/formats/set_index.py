@@ -4,15 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cudaredist.formats.base import (
-    CapabilityName,
-    HexSha256,
-    InnerPath,
-    Label,
-    OwnFile,
-    OwnModel,
-    optional,
-)
+from cudaredist.formats.base import OwnFile, OwnModel, optional
+from cudaredist.formats.field_types import CapabilityName, HexSha256, InnerPath, Label
 from cudaredist.formats.packageset import Status
 
 

@@ -3,12 +3,8 @@
 from collections.abc import Iterator
 from functools import cached_property
 
-from cudaredist.formats.base import (
-    OwnFile,
-    OwnModel,
-    VersionText,
-    optional,
-)
+from cudaredist.formats.base import OwnFile, OwnModel, optional
+from cudaredist.formats.field_types import VersionText
 
 
 class SetPolicy(OwnFile):

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from cudaredist.formats.base import InnerPath, OwnFile, SchemaVersion
+from cudaredist.formats.base import OwnFile
+from cudaredist.formats.field_types import InnerPath, SchemaVersion
 
 SITE_FILES = "files.json"
 """The name of the list in the folder of a site."""

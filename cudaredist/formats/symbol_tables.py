@@ -8,7 +8,8 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.formats.base import Label, OwnFile, OwnModel, optional
+from cudaredist.formats.base import OwnFile, OwnModel, optional
+from cudaredist.formats.field_types import Label
 from cudaredist.formats.names import Channel, RedistName
 from cudaredist.primitives import LIBRARY_PATTERN, is_mangled
 

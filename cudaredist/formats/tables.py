@@ -4,18 +4,15 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from cudaredist.formats.base import (
+from cudaredist.formats.base import OwnFile, OwnModel, Reasoned, optional
+from cudaredist.formats.field_types import (
     CapabilityName,
     CudaMinor,
     HexSha256,
     InnerPath,
     Label,
-    OwnFile,
-    OwnModel,
     PlainCapability,
-    Reasoned,
     VersionText,
-    optional,
 )
 from cudaredist.formats.names import Channel
 

@@ -5,17 +5,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from cudaredist.formats.base import (
-    Count,
-    HexSha256,
-    InnerFolder,
-    InnerPath,
-    Label,
-    OwnFile,
-    OwnModel,
-    Reasoned,
-    optional,
-)
+from cudaredist.formats.base import OwnFile, OwnModel, Reasoned, optional
+from cudaredist.formats.field_types import Count, HexSha256, InnerFolder, InnerPath, Label
 from cudaredist.formats.names import Channel
 from cudaredist.primitives import is_inner_path
 from cudaredist.words import shown

@@ -4,7 +4,8 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from cudaredist.formats.base import OwnFile, Reasoned, VersionText
+from cudaredist.formats.base import OwnFile, Reasoned
+from cudaredist.formats.field_types import VersionText
 from cudaredist.wheel_projects import FAMILIES
 
 

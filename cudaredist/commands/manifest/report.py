@@ -5,7 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import HexSha256, OwnModel
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.field_types import HexSha256
 from cudaredist.formats.names import ManifestStatus
 from cudaredist.formats.report import Report
 from cudaredist.primitives import place_name

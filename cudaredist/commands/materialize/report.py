@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.formats.base import Count, HexSha256, OwnModel
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.field_types import Count, HexSha256
 from cudaredist.formats.report import Report
 from cudaredist.formats.toolkit_record import MissingRunPath
 

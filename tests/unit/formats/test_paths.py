@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.formats.base import ArchivePath, InnerFolder, InnerPath
+from cudaredist.formats.field_types import ArchivePath, InnerFolder, InnerPath
 from cudaredist.formats.mirror_lock import MirrorLock
 from cudaredist.formats.names import RedistName
 from cudaredist.formats.registry import FILE_KINDS, read_own_file, schema_problems
