@@ -24,6 +24,8 @@ def main() -> None:
     # default of 700, and the last one, which Python makes when it exits, take a third of the time.
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
+    # No model needs plugins of pydantic. To search all installed packages for them takes long.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     use_safe_streams()
     try:
         _run()
