@@ -5,9 +5,6 @@ from pydantic import Field
 from cudaredist.formats.base import OwnFile
 from cudaredist.formats.field_types import InnerPath, SchemaVersion
 
-SITE_FILES = "files.json"
-"""The name of the list in the folder of a site."""
-
 
 class SiteFiles(OwnFile):
     """`files.json`: the files of a web site, so that a later run removes old ones."""

@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from contextlib import closing, suppress
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -29,7 +28,13 @@ from cudaredist.primitives import sha256_of
 from cudaredist.progress import Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
-from cudaredist.store.documents import Document, Documents, is_settled, state_of
+from cudaredist.store.documents import (
+    Document,
+    Documents,
+    is_settled,
+    program_state,
+    state_of,
+)
 from cudaredist.store.index_schema import (
     PARTS,
     Part,
@@ -72,7 +77,7 @@ class IndexDatabase:
         self._cache = cache
         self._key = index_key(store)
         # A file that changes after this line has another signature at the next start.
-        signature = self.documents.signature()
+        signature = self._signature = self.documents.signature()
         verified, _, compared = self._cache.index_note(self._key).decode().partition("\n")
         path = self._undamaged_file(verified)
         self._is_new = False
@@ -120,15 +125,9 @@ class IndexDatabase:
 
         Equal states give equal answers.
         """
-        package = Path(str(resources.files("cudaredist")))
-        policies = [layer.root / "policy" for layer in self._store.layers]
-        folders = [package, shipped_data() / "policy", *policies]
-        files = [path for folder in folders for path in folder.rglob("*.*")]
-        program = state_of(*(path for path in files if path.suffix != ".pyc"))
-        if not program or not all(self._states.values()):
-            return ""
-        documents = map(repr, sorted(self._states.items()))
-        return sha256_of(repr((self._key, [program, *documents])).encode())
+        policies = state_of(*(shipped_data() / "policy").glob("*.json"))
+        states = [self._signature, policies, program_state()]
+        return sha256_of(repr((self._key, states)).encode()) if all(states) else ""
 
     def read(self, function: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Call a function with the connection, and again if the database changes.

@@ -1,6 +1,6 @@
 """site: a static web site of the data folder."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from cudaredist.words import plural
 
 if TYPE_CHECKING:
     from cudaredist.commands.site.report import SiteReport
+    from cudaredist.formats.packageset import PackageSet
 
 
 class SiteOptions(Options):
@@ -55,15 +56,16 @@ def site(options: SiteOptions, session: Session) -> int:
     If a run is interrupted, the next one resumes it. If nothing changed since the
     last run, no page is rendered.
     """
-    from cudaredist.commands.site.render_site import site_files
-    from cudaredist.commands.site.set_pages import read_sets
-    from cudaredist.commands.site.site_data import read_site_data
     from cudaredist.commands.site.write_site import update_site
-    from cudaredist.sets.read_set import indexed_sets
     from cudaredist.store.facts_index import Index
 
-    paths = [path for given in sets_given(options.set) for path in indexed_sets(given)]
-    sets, hashes = read_sets(paths)
+    sets: list[PackageSet] = []
+    hashes: list[str] = []
+    if given := sets_given(options.set):
+        from cudaredist.commands.site.set_pages import read_sets
+        from cudaredist.sets.read_set import indexed_sets
+
+        sets, hashes = read_sets(path for each in given for path in indexed_sets(each))
     store = session.read_store(options.data)
     other = None if options.data.channel else store.with_unexamined().in_other_channel()
     cache = open_cache(options.cache_dir)
@@ -73,8 +75,16 @@ def site(options: SiteOptions, session: Session) -> int:
         session.share_files(with_group=True)
         session.lock(options.output)()
     state = index.database.state()
+
+    def make_files() -> Mapping[str, Callable[[], bytes]]:
+        # If nothing changed since the last run, no file is made.
+        from cudaredist.commands.site.render_site import site_files
+        from cudaredist.commands.site.site_data import read_site_data
+
+        return site_files(read_site_data(index, sets, progress, other))
+
     report = update_site(
-        lambda: site_files(read_site_data(index, sets, progress, other)),
+        make_files,
         options.output,
         state and " ".join([state, store.channel, str(other is not None), *hashes]),
         cache,

@@ -1,20 +1,24 @@
 """The report of site."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cudaredist.formats.report import Report
+from cudaredist.formats.plain_report import PlainReport
 
 
-class SiteReport(Report):
+class SiteReport(PlainReport):
     """The result of site."""
 
     command: Literal["site"] = "site"
     output: str
-    is_check: bool = Field(default=False, description="Whether nothing was written, with --check")
+    is_check: Annotated[bool, Field(description="Whether nothing was written, with --check")] = (
+        False
+    )
     pages: int
-    files: int = Field(description="All files of the site, but for their list")
-    size: int = Field(description="Bytes of these files")
-    written: int = Field(description="Files that are new or changed")
-    removed: int = Field(description="Files of an earlier run that are no longer part of the site")
+    files: Annotated[int, Field(description="All files of the site, but for their list")]
+    size: Annotated[int, Field(description="Bytes of these files")]
+    written: Annotated[int, Field(description="Files that are new or changed")]
+    removed: Annotated[
+        int, Field(description="Files of an earlier run that are no longer part of the site")
+    ]

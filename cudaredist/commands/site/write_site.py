@@ -5,6 +5,7 @@ makes.
 """
 
 import gc
+import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -12,13 +13,15 @@ from pathlib import Path
 
 from cudaredist.commands.site.report import SiteReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, InvalidFileError, UsageError, WritingTo
-from cudaredist.formats.registry import read_own_file
-from cudaredist.formats.site_files import SITE_FILES, SiteFiles
 from cudaredist.hints import again
+from cudaredist.jsontext import load_json
 from cudaredist.primitives import sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.files import is_inside, names_in, read_file, sweep, sweep_file, write_file
+
+SITE_FILES = "files.json"
+"""The name of the list in the folder of a site."""
 
 
 def update_site(
@@ -37,10 +40,11 @@ def update_site(
     """
     if may_write:
         sweep_file(output / SITE_FILES)
-    earlier, key = earlier_files(output), sha256_of(str(output.resolve()).encode())
-    sizes, digest = _examine(output, earlier, state)
+    key = sha256_of(str(output.resolve()).encode())
+    sizes, digest = _examine(output, state)
     if state and cache.get("site", key) == digest:
         return _report(output, sizes, written=0, removed=0)
+    earlier = earlier_files(output)
     # The collection of garbage takes a seventh of the time, and finds nothing to free.
     gc.disable()
     try:
@@ -50,20 +54,35 @@ def update_site(
     finally:
         gc.enable()
     if state:
-        cache.put("site", key, _examine(output, earlier_files(output), state)[1])
+        cache.put("site", key, _examine(output, state)[1])
     return report
 
 
-def _examine(output: Path, names: Iterable[str], state: str) -> tuple[dict[str, int], bytes]:
-    """Return the sizes of the site's files, and a hash of all states."""
-    sizes, states = {}, [state]
-    for name in sorted(names):
-        with suppress(OSError):
-            about = (output / name).lstat()
+def _examine(output: Path, state: str) -> tuple[dict[str, int], bytes]:
+    """Return the sizes of the listed files, and a hash of all states and of the list.
+
+    Nothing is read or written by the list, so that it needs no model, which is slow to import.
+    """
+    listing = read_file(output / SITE_FILES) or b""
+    sizes, states = {}, [state, sha256_of(listing)]
+    for name in _listed(listing):
+        with suppress(OSError, ValueError):
+            about = os.lstat(f"{output}/{name}")
             sizes[name] = about.st_size
             times = about.st_mtime_ns, about.st_ctime_ns
             states.append(repr((name, about.st_mode, about.st_size, *times, about.st_ino)))
     return sizes, sha256_of(repr(states).encode()).encode()
+
+
+def _listed(listing: bytes) -> list[str]:
+    """Return the names in a list that may be broken."""
+    with suppress(ValueError):
+        match load_json(listing):
+            case {"files": [*names]}:
+                return [name for name in names if isinstance(name, str)]
+            case _:
+                pass
+    return []
 
 
 def write_site(
@@ -123,7 +142,7 @@ def check_site(
     gone = len({*earlier} - sizes.keys())
     report = _report(output, sizes, written=changed, removed=gone)
     code = EXIT_FINDINGS if changed or gone else EXIT_OK
-    return report.model_copy(update={"is_check": True, "exit_code": code})
+    return report.changed(is_check=True, exit_code=code)
 
 
 def _report(output: Path, sizes: Mapping[str, int], *, written: int, removed: int) -> SiteReport:
@@ -139,6 +158,8 @@ def _report(output: Path, sizes: Mapping[str, int], *, written: int, removed: in
 
 
 def _write_list(output: Path, paths: Iterable[str]) -> None:
+    from cudaredist.formats.site_files import SiteFiles  # noqa: PLC0415 - slow
+
     listing = SiteFiles(schema_version=1, files=tuple(sorted(paths)))
     write_file(output / SITE_FILES, listing.canonical())
 
@@ -149,6 +170,9 @@ def earlier_files(output: Path) -> set[str]:
     Files behind a link that leads out of the folder are omitted. Raises `UsageError` for a folder
     with other files.
     """
+    from cudaredist.formats.registry import read_own_file  # noqa: PLC0415 - slow
+    from cudaredist.formats.site_files import SiteFiles  # noqa: PLC0415 - slow
+
     data = read_file(output / SITE_FILES)
     if data is None:
         if names_in(output):
