@@ -3,6 +3,7 @@
 import json
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +22,7 @@ from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
+from cudaredist.grouping import grouped
 from cudaredist.hints import again, command_line, quoted
 from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
 from cudaredist.programs.bundled_licenses import bundled_license_notes
@@ -32,6 +34,7 @@ from cudaredist.programs.program import (
     AuditData,
     AuditRequirements,
     Catalog,
+    DeviceCodeSizes,
     KnownLibrary,
     ProgramFile,
     paths_of,
@@ -176,6 +179,7 @@ def _read_data(
         rules=None if gpus is None else CoverageRules(gpus),
         tables=symbols.tables,
         exporters=index.exporters,
+        device_code=lru_cache(maxsize=None)(partial(_device_code, index)),
     )
 
 
@@ -319,7 +323,7 @@ def _vulnerabilities(
     )
     subjects = [
         *known.installed(installed),
-        *known.bundled(judged.copies_by_soname(), judged.data.catalog, judged.platforms),
+        *known.bundled(judged.copies_by_soname(), judged.data, judged.platforms),
     ]
     entries = {subject: known.of_subject(subject, judged.platforms) for subject in subjects}
     findings = [
@@ -406,6 +410,34 @@ def known_libraries(index: Index, policy: LibraryPolicy) -> Iterator[KnownLibrar
             name, row.redist, row.label, archive, row.sha256, row.relative_path
         )
         yield library._replace(finds_parts=(row.contents, row.path) not in lost)
+
+
+class _CodeSize(NamedTuple):
+    sha256: str
+    path: str
+    architecture: str
+    bytes: int
+
+
+_CODE_SIZES = Question(
+    _CodeSize,
+    """
+    SELECT DISTINCT sha256, path, architecture, bytes
+    FROM binaries JOIN device_code USING (contents, path) JOIN archives USING (contents)
+    WHERE library = ? AND sha256 IS NOT NULL""",
+)
+
+
+def _device_code(index: Index, soname: str) -> dict[str, set[DeviceCodeSizes]]:
+    """Return the bytes of the device code of a library's files, by archive."""
+    rows = index.ask(_CODE_SIZES, soname)
+    files = grouped(
+        ((row.sha256[:KEY_SIZE], row.path), (row.architecture, row.bytes)) for row in rows
+    )
+    by_archive: dict[str, set[DeviceCodeSizes]] = {}
+    for (archive, _), sizes in files.items():
+        by_archive.setdefault(archive, set()).add(frozenset(sizes))
+    return by_archive
 
 
 class _LibrariesOfArchive(NamedTuple):

@@ -15,6 +15,7 @@ from cudaredist.programs.alternatives import (
     fitting,
     gpus_on,
 )
+from cudaredist.programs.copied_releases import originals_of
 from cudaredist.programs.cuda_majors import file_majors, major_groups, needs_of
 from cudaredist.programs.gpu_coverage import Code, cover
 from cudaredist.programs.library_names import original_name
@@ -137,6 +138,7 @@ class JudgedProgram:
                 cuda=need.cuda,
                 by=need.by,
                 bundled=tuple(sorted(need.bundled)),
+                releases=self._releases_of(need.bundled),
                 providers=tuple(_providers(fitting or need.libraries)),
                 owner=need.owner,
                 projects=projects,
@@ -153,7 +155,17 @@ class JudgedProgram:
                     cuda=True,
                     by=(),
                     bundled=unused,
+                    releases=self._releases_of(unused),
                 )
+
+    def _releases_of(self, paths: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return the releases of the copies of NVIDIA's libraries among some files."""
+        copies = (file for file in self.copies if file.display_path in paths)
+        originals = {file.display_path: originals_of(file, self.data) for file in copies}
+        return {
+            path: tuple(dict.fromkeys(f"{library.redist} {library.label}" for library in libraries))
+            for path, libraries in originals.items()
+        }
 
     def copies_by_soname(self) -> dict[str, list[ProgramFile]]:
         """Return the copies of each of NVIDIA's libraries, sorted by soname."""

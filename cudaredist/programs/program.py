@@ -26,6 +26,9 @@ Majors: TypeAlias = frozenset[int]
 Tables: TypeAlias = Mapping[str, SymbolColumns]
 """Tables of symbols by library."""
 
+DeviceCodeSizes: TypeAlias = frozenset[tuple[str, int]]
+"""The bytes of a file's device code, by architecture."""
+
 _PLATFORMS = {
     ("elf", "aarch64"): ("linux-sbsa", "linux-aarch64"),
     ("elf", "ppc64le"): ("linux-ppc64le",),
@@ -288,6 +291,8 @@ class AuditData(NamedTuple):
     """Returns the symbol tables of libraries."""
     exporters: Callable[[Collection[str]], Mapping[str, Collection[str]]]
     """Returns the C functions that libraries export in any release, with these libraries."""
+    device_code: Callable[[str], Mapping[str, Collection[DeviceCodeSizes]]]
+    """Returns the device code of a library by archive."""
 
     def owner_of(self, soname: str) -> Owner | None:
         """Return the owner of a library outside NVIDIA's packages, None for others."""

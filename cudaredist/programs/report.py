@@ -69,6 +69,11 @@ class AuditedLibrary(OwnModel):
     cuda: bool = Field(description="Whether it is one of NVIDIA's libraries or of the driver")
     by: Names = Field(description="Files that need it")
     bundled: Names = Field((), description="Files of the program with the library")
+    releases: dict[str, Names] = Field(
+        {},
+        description="Releases with the symbols, device code and version of the copies of NVIDIA's "
+        "library, by file. Empty: unknown",
+    )
     providers: tuple[LibraryProvider, ...] = ()
     owner: Owner | None = Field(None, description="Owner of an external library")
     projects: Names = Field(

@@ -14,9 +14,10 @@ from packaging.utils import canonicalize_name
 from cudaredist.formats.package_vulnerability import PackageVulnerability
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, parse_label
+from cudaredist.programs.copied_releases import originals_of
 from cudaredist.programs.finding import Finding
 from cudaredist.programs.library_names import original_name
-from cudaredist.programs.program import Catalog, ProgramFile
+from cudaredist.programs.program import AuditData, ProgramFile
 from cudaredist.programs.repair import Install, Repair
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.facts_index import Index, Question
@@ -109,28 +110,32 @@ class ProgramVulnerabilities:
     def bundled(
         self,
         copies: Mapping[str, Sequence[ProgramFile]],
-        catalog: Catalog,
+        data: AuditData,
         platforms: Sequence[str],
     ) -> Iterator[Subject]:
         """Yield the packages of bundled libraries, by soname and the version in the file's name.
 
-        A name without the whole version can be of all releases with the soname.
+        Without the whole version, a copy can be of all releases that have its soname, symbols and
+        device code, and of unexamined releases next to them.
         """
         redists = self.known.redists()
         for soname, files in copies.items():
             packages = grouped(
                 ((one.redist, one.package), one.label)
-                for one in catalog.providers(soname, platforms)
+                for one in data.catalog.providers(soname, platforms)
                 if one.redist in redists
             )
-            by_version = grouped((_version_of(file), file.display_path) for file in files)
+            by_version = grouped((_version_of(file), file) for file in files)
             for (redist, package), labels in packages.items():
                 rows = self._index.ask(_ANY_RELEASES, package, redist)
-                possible = {*labels, *_unexamined_between(rows, set(labels))}
-                for version, paths in by_version.items():
+                for version, same in by_version.items():
                     exact = {parse_label(row.label) for row in rows if row.version == version}
-                    own = tuple(sorted(exact or possible))
-                    yield Subject(f"the copy of {soname}", redist, package, own, path=paths[0])
+                    originals = (one for file in same for one in originals_of(file, data))
+                    fitting = {one.label for one in originals if one.redist == redist}
+                    fitting = fitting or {*labels}
+                    possible = exact or {*fitting, *_unexamined_between(rows, fitting)}
+                    own, path = tuple(sorted(possible)), same[0].display_path
+                    yield Subject(f"the copy of {soname}", redist, package, own, path=path)
 
     def of_subject(
         self, subject: Subject, platforms: Sequence[str]

@@ -175,6 +175,7 @@ def audit_data(
         exporters=lambda _: grouped(
             (each.name, soname) for soname, one in (tables or {}).items() for each in one.exports
         ),
+        device_code=lambda _: {},
     )
 
 

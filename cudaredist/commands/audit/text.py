@@ -374,6 +374,10 @@ def _library_row(library: AuditedLibrary) -> tuple[str, str, str]:
     elif library.providers:
         names = sorted({provider.project or provider.package for provider in library.providers})
         status = f"by {' or '.join(names)}"
+    if library.releases:
+        names = list(dict.fromkeys(chain.from_iterable(library.releases.values())))
+        own = f"{names[0]} to {names[-1]}" if len(names) > _SHOWN else " or ".join(names)
+        status = f"{status}, {own or 'of an unknown release'}"
     is_copy = library.kind == "bundled"
     files = f"in {_short(library.bundled, 1)}" if is_copy else _short(library.by, 1)
     return library.soname, status, files
