@@ -10,6 +10,7 @@ from cudaredist.environments.environment import JudgedEnvironment, minor_of
 from cudaredist.environments.error_message import ErrorMessage, LibraryClaim
 from cudaredist.environments.loaded_libraries import Use
 from cudaredist.environments.other_libraries import other_library_answer
+from cudaredist.environments.requirements_in_use import extra_with
 from cudaredist.environments.status_answers import status_answers
 from cudaredist.features.library_symbols import export_groups, import_groups
 from cudaredist.grouping import grouped
@@ -17,7 +18,7 @@ from cudaredist.hints import command_line
 from cudaredist.primitives import KNOWN_PLATFORMS, Version
 from cudaredist.programs.finding import Finding, some_of
 from cudaredist.programs.program import AuditData, KnownLibrary, ProgramFile, majors_of
-from cudaredist.programs.repair import Repair
+from cudaredist.programs.repair import Install, Repair
 from cudaredist.programs.report import ErrorAnswer
 from cudaredist.programs.wheel_requirements import wheel_version
 from cudaredist.sets.library_names import DRIVER_OWNERS, stem_of
@@ -48,9 +49,12 @@ class Answers:
     def all(self, gpus: Sequence[str]) -> Iterator[ErrorAnswer]:
         """Yield the answers. `gpus` are the required capabilities."""
         message = self._message
+        about_libraries = list(self._about_libraries())
         for name, sonames in message.symbols.items():
-            yield self._symbol(name, sonames)
-        yield from self._about_libraries()
+            # A library that does not load is the cause.
+            if not about_libraries or self._is_needed(sonames):
+                yield self._symbol(name, sonames)
+        yield from about_libraries
         for name in message.torch_symbols:
             yield self._torch_symbol(name)
         yield from self._about_gpus(message.capabilities or tuple(gpus))
@@ -90,6 +94,10 @@ class Answers:
         uses = [use for use in self._libraries.uses if use.soname in sonames]
         chosen = self._users_of(name, uses)
         if not chosen:
+            known = [
+                name for name in sonames if self._data.catalog.providers(name, self._platforms)
+            ]
+            sonames = known or sonames
             firsts = [self._first_with(name, soname) for soname in sonames]
             titles = [_release_title(library) for library in firsts if library is not None]
             message = f"no file of the environment needs a library with {name}"
@@ -121,6 +129,10 @@ class Answers:
             first=first_title,
             hint=None if repair is None else repair.command,
         )
+
+    def _is_needed(self, sonames: Sequence[str]) -> bool:
+        """Check if a file needs one of some libraries."""
+        return any(use.soname in sonames for use in self._libraries.uses)
 
     def _users_of(self, name: str, uses: Sequence[Use]) -> list[Use]:
         """Return the uses of libraries by the files that lack a symbol, or may use it."""
@@ -297,10 +309,27 @@ class Answers:
         if not projects and (other := other_project(names[0])) is not None:
             message += f"; wheels of {other} contain it"
         repair = None
-        if len(projects) == 1:
+        extras = list(self._extras_with(projects))
+        if extras:
+            titles = [f"{install.project}[{install.extras[0]}]" for install in extras]
+            message += f"; {' or '.join(titles)} installs it"
+        if len(extras) == 1:
+            repair = self._environment.repairs.repair(installs=extras)
+        elif len(projects) == 1:
             repair = self._environment.repairs.install(projects[0], SpecifierSet())
         hint = None if repair is None else repair.command
         return ErrorAnswer(kind="library", name=names[0], message=message, hint=hint)
+
+    def _extras_with(self, projects: Iterable[str]) -> Iterator[Install]:
+        """Yield the extras of installed packages that require some projects."""
+        if not self._environment.repairs.has_wheels:
+            return
+        known = self._data.catalog.projects()
+        for package in self._environment.environment.distributions.values():
+            own = () if package.project in known else projects
+            extras = dict.fromkeys(extra_with(package, project) for project in own)
+            for extra in filter(None, extras):
+                yield Install(package.project, SpecifierSet(f"=={package.version}"), (extra,))
 
     @property
     def _platforms(self) -> Collection[str]:
@@ -308,10 +337,11 @@ class Answers:
         return self._files.platforms or KNOWN_PLATFORMS
 
     def _majors(self) -> set[int]:
-        """Return the CUDA majors of the libraries that files need."""
-        uses = self._libraries.uses
+        """Return the CUDA majors of the libraries that files need or open."""
+        names = {use.soname for use in self._libraries.uses}
+        names.update(name for file in self._files.elf_files for name in file.binary.opens)
         catalog, platforms = self._data.catalog, self._files.platforms
-        stated = (majors_of(catalog.providers(use.soname, platforms)) for use in uses)
+        stated = [majors_of(catalog.providers(name, platforms)) for name in names]
         return {next(iter(majors)) for majors in stated if len(majors) == 1}
 
     # -- the GPU and the driver

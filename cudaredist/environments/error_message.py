@@ -74,8 +74,11 @@ _find_ptx = re.compile(
 _find_dlls = re.compile(r"(?<![\w+-])[\w+-]++\.dll\b", re.IGNORECASE).findall
 _PRODUCT = r"(cu[A-Za-z]{2,20}|nv[A-Za-z]{2,20}|NCCL)\b"
 _find_unloaded = re.compile(
-    rf"unable to load {_PRODUCT}|The {_PRODUCT} library was not found", re.IGNORECASE
+    rf"unable to load {_PRODUCT}|The {_PRODUCT} library was not found"
+    r"|lib(NVVM) cannot be found",
+    re.IGNORECASE,
 ).findall
+_is_libdevice = re.compile(r"find libdevice|libdevice[^.\n]{0,60} not found", re.IGNORECASE).search
 _find_older = re.compile(rf"newer version of {_PRODUCT}").findall
 _find_needed = re.compile(
     r"(?<![\w+-])(lib[\w+-]++)\.so[.0-9]*+ is too old; it is version [.0-9]{1,20}, "
@@ -218,7 +221,10 @@ def _claims(text: str, catalog: Catalog) -> Iterator[LibraryClaim]:
     for stem, version in _first([*needed, *older]):
         if names := catalog.named_like(stem):
             yield LibraryClaim(names, version, is_old=True)
-    for name in _first(first or second for first, second in _find_unloaded(text)):
+    unloaded = ["".join(names) for names in _find_unloaded(text)]
+    # The packages with NVVM also contain libdevice.
+    unloaded += ["nvvm"] if _is_libdevice(text) else []
+    for name in _first(unloaded):
         if names := catalog.named_like(f"lib{name}"):
             yield LibraryClaim(names)
 

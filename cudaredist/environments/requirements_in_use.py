@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cudaredist.environments.installed import Distribution
-from cudaredist.wheel_projects import METAPACKAGES
+from cudaredist.wheel_projects import METAPACKAGES, package_of_project
 from cudaredist.wheels import evaluate_marker
 
 Packages: TypeAlias = Mapping[str, Distribution]
@@ -170,9 +170,26 @@ def requirements_by_extra(package: Distribution) -> dict[str, list[Requirement]]
 
 def extra_with(package: Distribution, project: str) -> str | None:
     """Return the extra of a package that requires a project, the one with the fewest others."""
-    by_extra = _projects_by_extra(package)
-    fitting = [extra for extra, projects in by_extra.items() if project in projects]
+    by_extra = requirements_by_extra(package)
+    fitting = [
+        extra
+        for extra, required in by_extra.items()
+        if any(_requires(each, project) for each in required)
+    ]
     return min(fitting, key=lambda extra: (len(by_extra[extra]), extra), default=None)
+
+
+def _requires(requirement: Requirement, project: str) -> bool:
+    """Check if a requirement names a project, or an extra of a metapackage for it.
+
+    `cuda-toolkit[nvrtc]==12.*` requires `nvidia-cuda-nvrtc-cu12`.
+    """
+    if project_of(requirement) not in METAPACKAGES:
+        return project_of(requirement) == project
+    component, major = package_of_project(project), project.rpartition("-cu")[2]
+    is_extra = any(component.endswith(extra) for extra in requirement.extras)
+    # The projects without a major in their name are for CUDA 13.
+    return is_extra and requirement.specifier.contains(f"{major if major.isdecimal() else 13}.99")
 
 
 def required_projects(project: str, packages: Packages) -> set[str]:

@@ -112,7 +112,9 @@ def _extra_repair(
         return None
     extra = extra_with(owner, project)
     stated = [each.specifier for each in owner.requires if project_of(each) == project]
-    if extra is None or all(repairs.merge(project, [versions, each]) is None for each in stated):
+    is_excluded = all(repairs.merge(project, [versions, each]) is None for each in stated)
+    # A metapackage such as cuda-toolkit may state the version.
+    if extra is None or (stated and is_excluded):
         return None
     pinned = SpecifierSet(f"=={owner.version}")
     return repairs.repair(installs=[Install(owner.project, pinned, (extra,))])

@@ -63,18 +63,18 @@ def run_path(path: str, value: str) -> Change:
     return lambda site: subprocess.run(["patchelf", "--set-rpath", value, site / path], check=True)
 
 
-MISSING, SYMBOLS = "missing-library", "missing-symbols"
+MISSING, SYMBOLS, VERSION = "missing-library", "missing-symbols", "requirement"
 SPARSE = "nvidia-cusparse-cu12==12.5.10.65"
 SOLVER = "nvidia-cusolver-cu12==11.7.5.82"
 LINK = "nvidia-nvjitlink-cu12==12.9.86"
 BLAS = "nvidia-cublas-cu12==12.9.1.4"
 OLD_BLAS = "nvidia-cublas-cu12==12.4.5.8"
 STATE = "custatevec-cu12==1.15.0"
-NET = "cutensornet-cu12==2.14.0 cutensor-cu12==2.7.0 nvidia-nccl-cu12 nvidia-cuda-runtime-cu12"
+NET = "cutensornet-cu12==2.14.0 cutensor-cu12==2.8.1 nvidia-nccl-cu12 nvidia-cuda-runtime-cu12"
 DSS = "nvidia-cudss-cu12 nvidia-nccl-cu12"
 NVRTC = "nvidia-cuda-nvrtc-cu12==12.9.86"
 OPS = "cuequivariance-ops-cu12==0.13.0"
-CUPY = "cupy-cuda12x==14.2.0"
+CUPY = "cupy-cuda12x==14.2.0 cuda-pathfinder"
 CUTENSOR = "cupy_backends/cuda/libs/cutensor.*.so"
 """It needs two libraries, and cupy loads one of them."""
 CASES = {
@@ -93,7 +93,7 @@ CASES = {
         (),
         remove(CUTENSOR),
     ),
-    "older minor": Case(f"{OPS} {OLD_BLAS} {NVRTC}", (MISSING, SYMBOLS)),
+    "older minor": Case(f"{OPS} {OLD_BLAS} {NVRTC}", (MISSING, SYMBOLS, VERSION)),
     "other major": Case(f"{OPS} nvidia-cublas {NVRTC}", (MISSING,)),
     "missing wheels": Case(f"{OPS} {BLAS}", (MISSING,)),
     "missing wheel of a library": Case(f"{NET} {BLAS} {SPARSE} {LINK}", (MISSING,)),
@@ -111,7 +111,7 @@ CASES = {
     ),
     "renamed to the needed name": Case(
         f"{STATE} {BLAS} nvidia-cublas-cu11==11.11.3.6",
-        (MISSING, SYMBOLS),
+        (MISSING, SYMBOLS, "changed-file"),
         lambda site: (site / "nvidia/cublas/lib/libcublas.so.11").replace(
             site / "nvidia/cublas/lib/libcublas.so.12"
         ),

@@ -25,6 +25,7 @@ LIBRARIES = [
     *cudnn("9.5.1", 12),
     *cudnn("9.8.0", 12),
     known("libcublas.so.12", "12.4.1"),
+    known("libnvvm.so.4", "12.4.1", "cuda", "nvidia-cuda-nvcc-cu12"),
 ]
 TABLES = {CUDNN: table(CUDNN, {"9.5.1": ["old"], "9.8.0": ["old", "new"]}, f"@@{CUDNN}")}
 
@@ -189,3 +190,35 @@ def test_library_that_no_package_contains_names_its_user(tmp_path: Path) -> None
 def test_library_that_no_file_explains_has_no_answer(tmp_path: Path) -> None:
     install(tmp_path, "ext", "1.0", {"ext/_C.so": elf()})
     assert answers(tmp_path, "libz.so.1: cannot open shared object file") == []
+
+
+# -- libraries of NVIDIA that no file needs
+
+
+def test_absent_library_is_installed_with_the_extra_of_its_user(tmp_path: Path) -> None:
+    requires = ["nvidia-cudnn-cu12==9.5.1.17; extra == 'and-cuda'"]
+    install(tmp_path, "tensorflow", "2.15.1", {"a.so": elf()}, requires, extras=["and-cuda"])
+    (answer,) = answers(tmp_path, "Could not load dynamic library 'libcudnn.so.9'")
+    assert answer.message.endswith("contains it; tensorflow[and-cuda] installs it")
+    assert answer.hint == "pip install 'tensorflow[and-cuda]==2.15.1'"
+
+
+def test_absent_library_of_several_extras_names_them(tmp_path: Path) -> None:
+    requires = [
+        "cuda-toolkit[nvcc]==12.*; extra == 'cu12'",
+        "cuda-toolkit[nvcc]==13.*; extra == 'cu13'",
+        "cuda-toolkit[cublas]==12.*; extra == 'blas'",
+    ]
+    extras = ["blas", "cu12", "cu13"]
+    install(tmp_path, "numba-cuda", "0.30.4", {"a.so": elf()}, requires, extras=extras)
+    for text in ("libNVVM cannot be found", "libdevice not found at ./libdevice.10.bc"):
+        (answer,) = answers(tmp_path, text)
+        assert answer.message.endswith("; numba-cuda[cu12] installs it")
+
+
+def test_absent_library_is_of_the_cuda_major_of_opened_libraries(tmp_path: Path) -> None:
+    content = b"\0libcublas.so.12\0"
+    install(tmp_path, "ctranslate2", "4.8.5", {"a.so": elf(sections={".rodata": content})})
+    text = "Unable to load any of {libcudnn.so.9.1, libcudnn.so.9}. cannot find symbol cudnnCreate"
+    (answer,) = answers(tmp_path, text)
+    assert answer.hint == "pip install nvidia-cudnn-cu12"
