@@ -3,6 +3,8 @@
 The policy has the releases of packages whose builds differ, also by project, such as
 mooncake-transfer-engine and mooncake-transfer-engine-cuda13, and the packages that follow another
 one, such as torchaudio. Other projects state the major in their names: `nvidia-cudss-cu11`.
+If a package has a file for each of several CUDA releases, such as bitsandbytes, but all are too
+old, a later version may have one for the environment.
 """
 
 import re
@@ -13,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from cudaredist.environments.environment_files import EnvironmentFiles
 from cudaredist.environments.installed import Distribution
 from cudaredist.environments.repairs import Repairs
+from cudaredist.programs.alternatives import groups_of_alternatives
 from cudaredist.programs.cuda_majors import FileMajors
 from cudaredist.programs.program import AuditData, Majors
 from cudaredist.programs.repair import Install, Repair
@@ -47,16 +50,26 @@ class OtherBuilds:
         """
         # Files of NVIDIA's own wheels are not judged, so the data has their majors.
         own = self._majors.get(package.project) or {self._majors_of(package.project)}
+        # A file that is loaded with libraries of several majors has none in common.
+        stated = own - {frozenset()}
         installed = self._installed_majors(package)
-        if len(own) != 1 or len(installed) != 1:
+        if len(installed) != 1 or any(len(each) != 1 for each in stated) or not stated:
             return None
-        stated = next(iter(own))
-        if len(stated) != 1 or stated == installed:
+        built, (used,) = sorted(major for each in stated for major in each), installed
+        if used in built:
             return None
-        repair = self.repair(package, installed)
-        (built,), (used,) = stated, installed
-        reason = f"{package.title} is built for CUDA {built}, and the environment has CUDA {used}"
+        repair = self.repair(package, installed) if len(built) == 1 else None
+        if repair is None and used > built[-1] and self._has_alternatives(package):
+            later = SpecifierSet(f">{package.version}")
+            repair = self._repairs.install(package.project, later)
+        title = " and ".join(map(str, built))
+        reason = f"{package.title} is built for CUDA {title}, and the environment has CUDA {used}"
         return None if repair is None else (repair, reason)
+
+    def _has_alternatives(self, package: Distribution) -> bool:
+        """Check if a package has files for different CUDA releases."""
+        files = [file for file in self._files.elf_files if file.path in package.files]
+        return bool(groups_of_alternatives(files))
 
     def repair(self, package: Distribution, majors: Collection[int]) -> Repair | None:
         """Return the installation of a package's build for one of some CUDA majors."""
@@ -87,7 +100,7 @@ class OtherBuilds:
         for major in majors:
             name = _STATED_MAJOR.sub(rf"\g<1>{major}\g<2>", package.project)
             if name in known and name != package.project:
-                installs = [Install(name, SpecifierSet())]
+                installs = [] if name in self._packages else [Install(name, SpecifierSet())]
                 return self._repairs.repair(removed=[package.project], installs=installs)
         return None
 

@@ -237,10 +237,15 @@ class JudgedEnvironment:
         """Return the installation of the users' build for the CUDA major of the environment."""
         owners = [self.owners.of(use.user) for use in uses]
         packages = {owner.project: owner for owner in owners if owner is not None}
-        if len(packages) != 1 or None in owners or not self.repairs.has_wheels:
+        if None in owners or not self.repairs.has_wheels:
             return None
-        build = self._builds.for_environment(next(iter(packages.values())))
-        return None if build is None else WheelFix(*build)
+        builds = [self._builds.for_environment(package) for package in packages.values()]
+        known = [build for build in builds if build is not None]
+        if not known or len(known) < len(builds):
+            return None
+        repairs = [repair for repair, _ in known]
+        reasons = ", and ".join(reason for _, reason in known)
+        return WheelFix(self.repairs.combined(repairs) or repairs[0], reasons)
 
     def _builds_for_one_major(self, soname: str, uses: Iterable[Use]) -> list[str]:
         """Return the builds that resolve a mixture of CUDA majors.

@@ -156,7 +156,9 @@ def site(case: Case, tmp_path: Path) -> Iterator[Path]:
 
 def pip_install(folder: Path, words: str) -> None:
     pip = [sys.executable, "-m", "pip", "--python", folder / "env/bin/python"]
-    options = ["-q", "--no-deps", "--no-compile", "--only-binary", ":all:"]
+    options = ["-q", "--no-compile", "--only-binary", ":all:"]
+    # An extra is only its requirements.
+    options += [] if "[" in words else ["--no-deps"]
     ask_index(*pip, "install", *options, *shlex.split(words))
 
 
@@ -211,9 +213,13 @@ def apply(hint: str, folder: Path) -> None:
     """Run the commands of a hint."""
     for command in hint.split(" && "):
         program, *words = shlex.split(command)
+        is_pip = words[:2] == ["-m", "pip"]
+        assert not is_pip or folder / program == folder / "env/bin/python"
         if words[:3] == ["-m", "pip", "install"]:
-            assert folder / program == folder / "env/bin/python"
             pip_install(folder, shlex.join(words[3:]))
+        elif is_pip:
+            pip = [sys.executable, "-m", "pip", "--python", str(folder / "env/bin/python")]
+            subprocess.run([*pip, *words[2:]], check=True)
         else:
             assert program == "patchelf"
             subprocess.run([program, *words], check=True)
