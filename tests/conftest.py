@@ -5,6 +5,7 @@ import functools
 import gc
 import itertools
 import os
+import re
 import signal
 import socket
 import ssl
@@ -32,6 +33,8 @@ from support.toolkits import MadeSet, Materialize, put_packages
 from typer.main import get_command
 from typer.testing import Result
 
+from cudaredist.environments.loader import Loader
+
 __all__ = ["golden"]
 
 REPOSITORY = Path(__file__).parent.parent
@@ -42,6 +45,7 @@ SAMPLE = REPOSITORY / "examples" / "source"
 Run = Callable[..., Result]
 Start = Callable[..., subprocess.Popen[str]]
 
+_COMPILER_LIBRARIES = re.compile(r"(ld-.*|lib(c|dl|gcc_s|m|pthread|rt|stdc\+\+))\.so\b")
 _CACHE_NUMBERS = itertools.count()
 
 # A shell ignores Ctrl-C in background jobs, and child processes would inherit that.
@@ -165,13 +169,37 @@ def _clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
         if name.startswith(("CUDAREDIST_", "GITHUB_")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     # typer forces color if these are set, so help would differ between machines.
-    for name in ("FORCE_COLOR", "VIRTUAL_ENV", "CONDA_PREFIX"):
+    for name in ("FORCE_COLOR", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(_cache_folder(request)))
     # No test survives a power failure, and a slow disk would take most of the time.
     monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture(autouse=True)
+def _no_libraries_of_nvidia(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hide all libraries of the machine but those of the compiler, such as an installed cuDNN."""
+    if request.node.get_closest_marker("network"):
+        return
+    listed, read_cache = Loader._listed, Loader._read_cache
+
+    def listed_here(self: Loader, folder: str) -> tuple[str, frozenset[str]]:
+        real, names = listed(self, folder)
+        is_system = real.startswith(("/lib", "/usr/lib", "/usr/local/"))
+        return real, frozenset(filter(_COMPILER_LIBRARIES.match, names)) if is_system else names
+
+    def cache_here(self: Loader) -> dict[str, list[str]] | None:
+        cached = read_cache(self)
+        if cached is None or self._root:
+            return cached
+        return {name: paths for name, paths in cached.items() if _COMPILER_LIBRARIES.match(name)}
+
+    monkeypatch.setattr(Loader, "_listed", listed_here)
+    monkeypatch.setattr(Loader, "_read_cache", cache_here)
 
 
 @pytest.fixture(autouse=True)
