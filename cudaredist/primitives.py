@@ -125,6 +125,7 @@ _is_inner_path = re.compile(_INNER_PATH).fullmatch
 _is_manifest_address = re.compile(ADDRESS_PATTERN).fullmatch
 _POOL_PREFIX = "../../../pool/"
 _NIX_DIGITS = "0123456789abcdfghijklmnpqrsvwxyz"
+_NIX_PAIRS = [first + second for first in _NIX_DIGITS for second in _NIX_DIGITS]
 _UNSAFE_CHARACTER = re.compile(r"[^A-Za-z0-9_.+~@=,/-]")
 
 
@@ -287,7 +288,7 @@ def sri_of(sha256: str) -> str:
 def nix_base32_of(sha256: str) -> str:
     """Return a hash in the base 32 of Nix, which writes the last digit first."""
     value = int.from_bytes(bytes.fromhex(sha256), "little")
-    return "".join(_NIX_DIGITS[value >> (5 * place) & 31] for place in reversed(range(52)))
+    return "".join([_NIX_PAIRS[value >> place & 1023] for place in range(250, -1, -10)])
 
 
 def is_safe_relative_path(text: str) -> bool:

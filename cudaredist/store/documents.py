@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, get_args
 
 from cudaredist.errors import ReadError
 from cudaredist.formats.names import Channel
-from cudaredist.primitives import Version, sha256_of
+from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.table_folder import TableFolder, is_api_package, is_library
 
@@ -87,6 +87,18 @@ class Documents:
     def table_path(self, layer: Layer, name: str) -> Path:
         """Return the path of another table."""
         return self.symbols[layer].path.parent / f"{name}.json"
+
+    def paths(self, document: Document) -> tuple[Path, ...]:
+        """Return the paths of a document's files. For a release, its manifest comes first."""
+        layer, channel, kind, name, label = document
+        if kind == "symbols":
+            return (self.symbols[layer].place(name),)
+        if kind == "api":
+            return (self.apis[layer].place(name),)
+        if kind == "table":
+            return (self.table_path(layer, name),)
+        store, version = self.stores[layer, channel], parse_label(label)
+        return (store.manifests(name).path_of(version), store.features(name).path_of(version))
 
     def signature(self) -> str:
         """Return a text that differs if any file differs. It takes less time than all states.

@@ -163,6 +163,7 @@ class IndexDatabase:
         def create(connection: sqlite3.Connection) -> None:
             for part in (None, *sorted(parts)):
                 create_tables(connection, part)
+            self._unpack(connection)
             self._replace_rows(connection)
 
         self._is_new = True
@@ -170,6 +171,14 @@ class IndexDatabase:
         if path is None:
             create(connection)
         self._use(connection, path)
+
+    def _unpack(self, connection: sqlite3.Connection) -> None:
+        """Add the packed rows of the shipped data, if the folder or a layer below it is that."""
+        from cudaredist.store.packed_index import packed_path, unpack  # noqa: PLC0415 - as above
+
+        packed = packed_path()
+        if self._store.layers[-1].root == shipped_data() and packed.exists():
+            unpack(packed.read_bytes(), connection, self.documents, self._states)
 
     def _update(self) -> bool:
         """Replace the rows of changed files, and return whether there were any."""
@@ -198,12 +207,16 @@ class IndexDatabase:
 
         A part with files of the data folder is added, because every question reports their errors.
         """
-        from cudaredist.store.index_update import add_part, update_rows  # noqa: PLC0415 - slow
-
         required = {document.kind for document in self._states if document.layer == "local"}
-        for part in sorted(PARTS & required - stored_parts(connection)):
-            add_part(connection, self.documents, part, self._progress)
+        parts = PARTS & required - stored_parts(connection)
         changed, outdated = self._differences(connection)
+        if not (parts or changed or outdated):
+            return
+        # Lookups import no models, and most of them find no changes.
+        from cudaredist.store.index_update import add_part, update_rows  # noqa: PLC0415
+
+        for part in sorted(parts):
+            add_part(connection, self.documents, part, self._progress)
         states = {document: self._states[document] for document in changed}
         update_rows(connection, self.documents, states, outdated, self._progress)
 

@@ -1,0 +1,27 @@
+"""The step of a wheel's build that adds the packed index of the shipped data."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class PackedIndexHook(BuildHookInterface[Any]):
+    """Adds `cudaredist/store/packed_index.zst` to the wheel."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Write the packed index. An editable installation has none, because its data changes."""
+        if version == "editable":
+            return
+        path = Path(self.directory, "packed_index.zst")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "tools.pack_index", str(path)]
+        subprocess.run(command, cwd=self.root, check=True)
+        build_data["force_include"][str(path)] = "cudaredist/store/packed_index.zst"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the written file."""
+        del version, build_data, artifact_path
+        Path(self.directory, "packed_index.zst").unlink(missing_ok=True)
