@@ -9,10 +9,10 @@ from cudaredist.errors import UsageError
 from cudaredist.formats.tables import CompilerAnswer, CompilerRange, NvccCompat, span
 from cudaredist.hints import correction_line
 from cudaredist.primitives import Version, parse_label
-from cudaredist.tables.explain_driver import release_spans
 from cudaredist.tables.explain_nvcc import COMPILER_NAMES
 from cudaredist.tables.explanation import Origin, Topic, make_fact
 from cudaredist.tables.nvcc.compilers import VISUAL_STUDIO
+from cudaredist.tables.release_spans import release_spans
 from cudaredist.words import shown
 
 _Verdict: TypeAlias = Literal["accept", "partly", "unchecked", "refuse", "unknown"]

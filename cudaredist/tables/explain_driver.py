@@ -5,10 +5,9 @@ The rules are in `driver_support.py`.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cudaredist.formats.driver_policy import DriverPolicy, ForwardCompatibility, LastBranch
-from cudaredist.formats.tables import CapabilityEntry
-from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.driver_support import (
     POLICY_FILE,
@@ -22,6 +21,10 @@ from cudaredist.tables.driver_support import (
     support_of,
 )
 from cudaredist.tables.explanation import Fact, Origin, Topic, make_fact
+from cudaredist.tables.release_spans import release_spans
+
+if TYPE_CHECKING:
+    from cudaredist.formats.tables import CapabilityEntry
 
 _WORDS: dict[Support, str] = {
     "native": "run with all features",
@@ -50,7 +53,7 @@ def explain_driver(
     return tuple(Topic(title=title, facts=tuple(facts)) for title, facts in topics.items())
 
 
-def gpu_facts(entry: CapabilityEntry, policy: DriverPolicy) -> Iterator[Fact]:
+def gpu_facts(entry: "CapabilityEntry", policy: DriverPolicy) -> Iterator[Fact]:
     """Yield the lowest driver for a capability's first CUDA release, and its last branch.
 
     The documents are about desktops and servers, not about Jetsons.
@@ -110,29 +113,6 @@ def _by_support(
     for label in releases:
         by_support[support_of(driver, label, system, policy)].append(label)
     return by_support
-
-
-def release_spans(labels: Collection[Version], known: Sequence[Version]) -> list[str]:
-    """Return releases as ranges, such as `11.0 to 12.2`: minors if all of their patches count."""
-    spans: list[list[Version]] = []
-    is_in_span = False
-    for label in known:
-        if label in labels:
-            if not is_in_span:
-                spans.append([])
-            spans[-1].append(label)
-        is_in_span = label in labels
-    patches = grouped((label.line, label) for label in known)
-
-    def name(label: Version, span: Sequence[Version]) -> str:
-        is_whole_line = all(patch in span for patch in patches[label.line])
-        return label.line if is_whole_line else str(label)
-
-    texts = []
-    for span in spans:
-        first, last = name(span[0], span), name(span[-1], span)
-        texts.append(first if first == last else f"{first} to {last}")
-    return texts
 
 
 def driver_answer(name: str, policy: DriverPolicy, releases: Collection[Version] = ()) -> str:

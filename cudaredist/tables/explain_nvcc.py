@@ -1,8 +1,8 @@
 """Explanation of the host compilers that an nvcc accepts."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from cudaredist.formats.host_compilers import HostGlibc
 from cudaredist.formats.tables import (
     CompilerRange,
     GlibcBound,
@@ -16,6 +16,9 @@ from cudaredist.tables.explanation import Claim, Fact, FactValue, Origin, Topic,
 from cudaredist.tables.nvcc.compilers import visual_studio
 from cudaredist.tables.nvcc.nvcc_table import newest_release
 from cudaredist.words import listed
+
+if TYPE_CHECKING:
+    from cudaredist.formats.host_compilers import HostGlibc
 
 COMPILER_NAMES = {
     "gcc": "GCC",
@@ -57,7 +60,7 @@ def explain_nvcc(name: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
     return Topic(title=f"nvcc of CUDA {label}", facts=tuple(facts))
 
 
-def glibc_in_words(glibc: GlibcBound | HostGlibc | None) -> str:
+def glibc_in_words(glibc: "GlibcBound | HostGlibc | None") -> str:
     """Return the newest glibc that nvcc compiles with, in words."""
     if glibc is None:
         return "glibc unknown"

@@ -37,6 +37,12 @@ SYMBOLS = {
     for name in ("base", "features", "runfile_records", "symbol_tables", "toolkit_record")
 }
 """The models of a table of symbols, which `which --symbol` reads."""
+TABLES = {"cudaredist.formats.base", "cudaredist.formats.tables"}
+"""The models of the tables of host compilers and GPUs."""
+DRIVERS = {
+    f"cudaredist.formats.{name}" for name in ("advisories", "base", "driver_policy", "set_policy")
+}
+"""The models of the policy of drivers and of security bulletins."""
 MODELS: dict[str, set[str]] = {
     "which libnccl.so.2": set(),
     "which nsys": set(),
@@ -44,6 +50,10 @@ MODELS: dict[str, set[str]] = {
     "versions --offline": set(),
     "which --symbol ncclCommSplit": SYMBOLS,
     "explain package nccl": set(),
+    "explain nvcc 13.0": TABLES,
+    "explain cuda 13.0": TABLES | DRIVERS,
+    "explain driver 580": DRIVERS,
+    "explain api ncclCommSplit": set(),
 }
 """The modules with models that a lookup may import. A new feature adds none."""
 
@@ -54,6 +64,7 @@ def data(tmp_path: Path) -> Path:
     root, names = tmp_path / "data", [f"policy/{name}.json" for name in STORED_POLICIES]
     names += ["manifests/wheels/nccl/redistrib_2.28.9.json", "symbols/libnccl.so.2.json"]
     names += ["features/wheels/nccl/feature_2.28.9.json", "lock.json"]
+    names += ["nvcc_compat.json", "gpus.json", "advisories.json", "api/nccl.json"]
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(shipped_data() / name, root / name)

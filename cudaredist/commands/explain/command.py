@@ -168,11 +168,17 @@ def _path_and_package(name: str, options: ExplainOptions) -> tuple[Path, str | N
 def _show_by_tables(
     subject: Literal["nvcc", "cuda"], name: str, options: ExplainOptions, session: Session
 ) -> int:
-    from cudaredist.commands.explain.explain_by_tables import explain_by_tables
     from cudaredist.commands.explain.table_text import explain_text
 
     store = session.read_store(options.data, is_channel_used=False, with_unexamined=True)
-    report = explain_by_tables(subject, name, store)
+    if subject == "nvcc":
+        from cudaredist.commands.explain.explain_host_compilers import explain_host_compilers
+
+        report = explain_host_compilers(name, store)
+    else:
+        from cudaredist.commands.explain.explain_cuda_release import explain_cuda_release
+
+        report = explain_cuda_release(name, store)
     errors = [("", error) for error in report.errors]
     text = partial(explain_text, with_sources=options.sources)
     return session.finish(report, text, errors=errors)

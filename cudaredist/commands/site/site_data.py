@@ -10,7 +10,7 @@ from cudaredist.commands.diff.export_changes import ExportChanges, ReleaseExport
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.explain.archive_facts import explain_archives
 from cudaredist.commands.explain.coverage_history import coverage_of_releases, read_coverage
-from cudaredist.commands.explain.explain_by_tables import CudaTables
+from cudaredist.commands.explain.explain_cuda_release import CudaTables
 from cudaredist.commands.explain.newest_together import (
     COMMON_PLATFORMS,
     newest_together,

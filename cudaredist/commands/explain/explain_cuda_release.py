@@ -1,10 +1,8 @@
-"""explain: facts from the tables, with the layer of each."""
-
-from typing import Literal
+"""explain cuda: facts from the tables, with the layer of each."""
 
 from cudaredist.commands.explain.report import ExplainReport
-from cudaredist.commands.explain.table_answers import cuda_answer, nvcc_answer
-from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, CudaRedistError, worst_exit_code
+from cudaredist.commands.explain.table_answers import cuda_answer
+from cudaredist.errors import EXIT_INCOMPLETE, CudaRedistError, worst_exit_code
 from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.error_report import ErrorReport
 from cudaredist.formats.names import CHANNEL_SUBJECTS
@@ -21,40 +19,24 @@ from cudaredist.store.local_manifests import load_manifest
 from cudaredist.store.locate import channels_to_read
 from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, read_nvcc_policy
 from cudaredist.tables.advisories.topics import release_answer, release_topic
-from cudaredist.tables.explain_compiler import explain_compiler, is_compiler
 from cudaredist.tables.explain_gpu import explain_cuda
-from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic, with_layers
 from cudaredist.tables.nvcc.nvcc_table import newest_release
 from cudaredist.tables.release_drivers import driver_facts
 from cudaredist.words import plural
 
 
-def explain_by_tables(subject: Literal["nvcc", "cuda"], name: str, store: Store) -> ExplainReport:
-    """Explain an nvcc or a CUDA release.
+def explain_cuda_release(name: str, store: Store) -> ExplainReport:
+    """Explain a CUDA release.
 
     Manifests that cannot be read are among the errors of the report. Raises `IncompleteError` if no
-    layer has the table, and `UnknownNameError` for an unknown name.
+    layer has the tables, and `UnknownNameError` for an unknown name.
     """
     compat = require_layered(store, NVCC_TABLE)
-    if subject == "nvcc" and is_compiler(name):
-        accepted, topic = explain_compiler(name, compat.table)
-        return ExplainReport(
-            kind=subject, asked=name, answer=accepted, topics=(topic,), exit_code=EXIT_OK
-        )
-    if subject == "nvcc":
-        topic = explain_nvcc(name, compat.table, read_nvcc_policy(store))
-        return ExplainReport(
-            kind=subject,
-            asked=name,
-            answer="\n".join(nvcc_answer(name, compat.table)),
-            topics=(with_layers(topic, compat.layers),),
-            exit_code=EXIT_OK,
-        )
     tables = CudaTables(compat, require_layered(store, GPU_TABLE), store)
     if not tables.has(name) and (answer := _without_compilers(name, store)) is not None:
         return ExplainReport(
-            kind=subject, asked=name, answer=answer, topics=(), exit_code=EXIT_INCOMPLETE
+            kind="cuda", asked=name, answer=answer, topics=(), exit_code=EXIT_INCOMPLETE
         )
     all_topics, errors = tables.explain(name)
     code = worst_exit_code(error.exit_code for error in errors)
@@ -63,7 +45,7 @@ def explain_by_tables(subject: Literal["nvcc", "cuda"], name: str, store: Store)
     answer = "\n".join(cuda_answer(name, compat.table, tables.gpus, all_topics))
     about, vulnerabilities = release_answer(known, label), release_topic(known, label)
     return ExplainReport(
-        kind=subject,
+        kind="cuda",
         asked=name,
         answer=answer if about is None else f"{answer}\n{about}",
         topics=all_topics if vulnerabilities is None else (*all_topics, vulnerabilities),
