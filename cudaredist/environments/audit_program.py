@@ -3,16 +3,14 @@
 import json
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from cudaredist.environments.answers import answers_of
 from cudaredist.environments.environment import JudgedEnvironment
-from cudaredist.environments.error_message import ErrorMessage, parse_message
 from cudaredist.environments.installed import Environment
 from cudaredist.environments.load_all import load_all
 from cudaredist.environments.read_program import ProgramReader, size_of
@@ -24,7 +22,7 @@ from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.tables import Gpus
 from cudaredist.grouping import grouped
 from cudaredist.hints import again, command_line, quoted
-from cudaredist.primitives import ArchiveId, Version, find_release, parse_label
+from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.programs.bundled_licenses import bundled_license_notes
 from cudaredist.programs.declared import Declared, declared_wheels
 from cudaredist.programs.finding import Finding
@@ -40,7 +38,7 @@ from cudaredist.programs.program import (
     paths_of,
 )
 from cudaredist.programs.program_findings import program_findings
-from cudaredist.programs.report import AuditReport, AuditReports, DeclaredWheel
+from cudaredist.programs.report import AuditReport, AuditReports, DeclaredWheel, ErrorAnswer
 from cudaredist.programs.run_paths import ORIGIN
 from cudaredist.programs.sizes import audited_sizes
 from cudaredist.programs.vulnerabilities import ProgramVulnerabilities
@@ -58,7 +56,8 @@ from cudaredist.tables.gpus.gpu_names import capability_of, is_product
 from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 
 if TYPE_CHECKING:
-    # The models of package sets take long to import, and most audits need none.
+    # Models of package sets and patterns of messages take long to import. Most audits need none.
+    from cudaredist.environments.error_message import ErrorMessage
     from cudaredist.formats.packageset import PackageSet
     from cudaredist.programs.supplied_set import SuppliedSet
 
@@ -97,7 +96,11 @@ def audit_programs(
         names = {_base_of(text, gpus.table): text for text in required.gpus}
         titles = (text if is_product(text) else name for name, text in names.items())
         required = required._replace(gpus=tuple(names), gpu_names=tuple(titles))
-    message = None if error is None else parse_message(error, index, data.catalog, data.policy)
+    message = None
+    if error is not None:
+        from cudaredist.environments.error_message import parse_message  # noqa: PLC0415
+
+        message = parse_message(error, index, data.catalog, data.policy)
     known = ProgramVulnerabilities(index)
     supplied = None
     if supplied_by is not None:
@@ -131,7 +134,7 @@ def audit_programs(
     return AuditReports(programs=tuple(reports), exit_code=code)
 
 
-def _environment_required(message: ErrorMessage, error: str) -> UsageError:
+def _environment_required(message: "ErrorMessage", error: str) -> UsageError:
     """Return the error for a message without an environment, with a way to know more."""
     # A message of several lines is piped, and not typed again.
     typed = error if error.isprintable() and len(error) <= _TYPED_LIMIT else "-"
@@ -187,7 +190,7 @@ def audit_report(
     program: ProgramReader,
     data: AuditData,
     required: AuditRequirements,
-    message: ErrorMessage | None = None,
+    message: "ErrorMessage | None" = None,
     supplied: "SuppliedSet | None" = None,
     known: ProgramVulnerabilities | None = None,
 ) -> AuditReport:
@@ -243,7 +246,11 @@ def audit_report(
         ]
     findings = [*chain.from_iterable(of_environments)]
     findings += (finding.with_reason(required.ignored) for finding in of_program)
-    answers = answers_of(message, environments, data, findings, gpus) if message else ()
+    answers: Iterable[ErrorAnswer] = ()
+    if message:
+        from cudaredist.environments.answers import answers_of  # noqa: PLC0415
+
+        answers = answers_of(message, environments, data, findings, gpus)
     names = dict(zip(gpus, required.gpu_names or gpus, strict=True))
     codes = [finding.exit_code for finding in findings]
     codes += (error.exit_code for error in program.errors)
@@ -403,13 +410,20 @@ def known_libraries(index: Index, policy: LibraryPolicy) -> Iterator[KnownLibrar
     """Yield the libraries of all local releases, without stubs."""
     index.redists()
     lost = frozenset(_without_parts(index, policy))
+    # Thousands of libraries have the same labels.
+    label_of = cache(parse_label)
     for row in index.ask(_LIBRARIES):
-        name = name_in_tables(row.path, row.soname)
-        archive = ArchiveId(row.package, row.platform, row.variant)
-        library = _known_library(
-            name, row.redist, row.label, archive, row.sha256, row.relative_path
+        yield KnownLibrary(
+            name_in_tables(row.path, row.soname),
+            row.redist,
+            label_of(row.label),
+            row.package,
+            row.platform,
+            row.variant,
+            archive=_archive_key(row.sha256),
+            wheel=_wheel_path(row.relative_path),
+            finds_parts=(row.contents, row.path) not in lost,
         )
-        yield library._replace(finds_parts=(row.contents, row.path) not in lost)
 
 
 class _CodeSize(NamedTuple):
@@ -482,18 +496,25 @@ def _libraries_of_set(package_set: "PackageSet") -> Iterator[KnownLibrary]:
         archive, redist, label = package.archive, package.redist, package.release
         if archive is None or redist is None or label is None:
             continue
-        key = ArchiveId(package.pname, platform, archive.cuda_variant)
         for library in package.provides:
             if not library.stub:
-                yield _known_library(
-                    library.soname, redist, label, key, archive.sha256, archive.relative_path
+                yield KnownLibrary(
+                    library.soname,
+                    redist,
+                    parse_label(label),
+                    package.pname,
+                    platform,
+                    archive.cuda_variant,
+                    archive=_archive_key(archive.sha256),
+                    wheel=_wheel_path(archive.relative_path),
                 )
 
 
-def _known_library(
-    soname: str, redist: str, label: str, key: ArchiveId, sha256: str | None, path: str | None
-) -> KnownLibrary:
-    """Return a library of an archive or wheel with this hash and path."""
-    wheel = path if path is not None and path.endswith(".whl") else None
-    hash_key = (sha256 or "")[:KEY_SIZE]
-    return KnownLibrary(soname, redist, parse_label(label), *key, archive=hash_key, wheel=wheel)
+def _archive_key(sha256: str | None) -> str:
+    """Return the beginning of an archive's hash, as tables of symbols have it."""
+    return (sha256 or "")[:KEY_SIZE]
+
+
+def _wheel_path(path: str | None) -> str | None:
+    """Return the path of an archive if it is a wheel."""
+    return path if path is not None and path.endswith(".whl") else None

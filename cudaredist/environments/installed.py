@@ -22,6 +22,8 @@ _MARKS = frozenset({"pyvenv.cfg", "conda-meta", ".cudaredist.json", "etc", "usr"
 """Names in the folder of an environment."""
 _TEXT_LIMIT = 16 << 20
 _LINE_LIMIT = 1 << 16
+_TEXT_FILES = (".py", ".h,", ".hpp,", ".cuh,")
+"""Parts of lines of RECORD for modules and headers, which are most lines."""
 _SIZE_DIGITS = 20
 
 
@@ -43,7 +45,7 @@ class Distribution(NamedTuple):
     requires: tuple[Requirement, ...]
     extras: tuple[str, ...]
     files: Mapping[str, RecordedFile]
-    """Its files other than modules by path, also removed ones."""
+    """Its files other than modules and headers by path, also removed ones."""
     installer: str = ""
     """The program that installed it, such as `pip`, `uv` or `conda`."""
 
@@ -134,8 +136,8 @@ def _distribution(folder: Path) -> Distribution:
     record = foreign_text(folder / "RECORD", _TEXT_LIMIT).splitlines()
     files: dict[str, RecordedFile] = {}
     for line in record:
-        is_module = ".py" in line and ".pyd" not in line
-        row = [] if is_module or len(line) > _LINE_LIMIT else _row(line)
+        is_text = any(map(line.__contains__, _TEXT_FILES)) and ".pyd" not in line
+        row = [] if is_text or len(line) > _LINE_LIMIT else _row(line)
         if row:
             name_in_site, *digest_and_size = row
             files[_normalized(f"{site}/{name_in_site}")] = _recorded(*digest_and_size[:2])

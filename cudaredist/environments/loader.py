@@ -14,7 +14,7 @@ import posixpath
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from struct import Struct
@@ -25,8 +25,10 @@ from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.reader import section_name, whole_entries
 from cudaredist.environments.installed import Environment
 from cudaredist.errors import ReadError
+from cudaredist.grouping import grouped
 from cudaredist.programs.program import ProgramFile
 from cudaredist.programs.report import FoundBy
+from cudaredist.sets.library_names import stem_of
 from cudaredist.store.files import read_file
 
 UNREADABLE = "it cannot be read"
@@ -134,11 +136,17 @@ class Loader:
         """
         names: Iterable[str] = (name,)
         if name.endswith(".so"):
-            folders = chain((folder for folder, _ in self._searched(user)), self._system)
-            listed = (self._real_folder(folder)[1] for folder in folders)
-            names = fitting_names(name, chain(loaded, *listed, self._cached or ()))
+            listed = (self._real_folder(folder)[1] for folder, _ in self._searched(user))
+            of_system = self._system_names.get(stem_of(name), ())
+            names = fitting_names(name, chain(loaded, *listed, of_system))
         libraries = (loaded.get(each) or self._search(each, user) for each in names)
         return next(filter(None, libraries), None)
+
+    @cached_property
+    def _system_names(self) -> dict[str, list[str]]:
+        """The thousands of names in the folders and the cache of the system, by their stems."""
+        listed = (self._real_folder(folder)[1] for folder in self._system)
+        return grouped((stem_of(name), name) for name in chain(*listed, self._cached or ()))
 
     def open_in_own_folder(self, name: str, user: Loaded) -> FoundFile | None:
         """Return the file for a name in the folder of the file that opens it."""

@@ -8,7 +8,7 @@ environment counts as found. Then DLLs that files import are examined in the sam
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -72,6 +72,8 @@ class OpenedLibraries:
         self._preloaded = preloads.names
         self._loader, self._loadings, self._data = loader, loadings, data
         self._knows_own_path = cache(_knows_own_path)
+        # Many files open the same names, such as `libcuda.so.1`.
+        self._is_cuda_library = cache(partial(data.is_cuda_library, platforms=files.platforms))
         all_files = files.environment.files
         self._dlls = DllFolders(files)
         self._by_stem = grouped((stem_of(name), file) for file in all_files for name in file.names)
@@ -101,7 +103,7 @@ class OpenedLibraries:
         is_dll = user.binary.kind == "pe"
         imported = user.binary.needed if is_dll else ()
         for name in dict.fromkeys((*imported, *user.binary.opens)):
-            if self._data.is_cuda_library(name, self._files.platforms):
+            if self._is_cuda_library(name):
                 found = (
                     self._dlls.find(name, user)
                     if is_dll

@@ -5,6 +5,8 @@ code and the version in the name of the file stay the same: `libcudart-9335f6a2.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import and_
 
 from cudaredist.features.library_symbols import export_groups
 from cudaredist.programs.library_names import original_name
@@ -25,7 +27,8 @@ def originals_of(file: ProgramFile, data: AuditData) -> tuple[KnownLibrary, ...]
     if soname is None or "symbols" in file.binary.unread:
         return ()
     known = data.catalog.providers(soname, file.platforms)
-    fitting = [library for library in known if library.archive in _with_symbols(file, known, data)]
+    archives = _with_symbols(file, known, data)
+    fitting = [library for library in known if library.archive in archives]
     version = _version_of(file)
     named = [library for library in fitting if str(wheel_version(library)) == version]
     sizes = _sizes_of(file)
@@ -56,9 +59,9 @@ def _equal_archives(table: SymbolColumns, exported: set[str]) -> Iterable[str]:
             masks[export.name] |= mask
         else:
             others |= mask
+    equal = reduce(and_, masks.values(), ~others)
     for column, bit in table.columns.items():
-        is_equal = not others & bit and all(mask & bit for mask in masks.values())
-        if is_equal and not column.provider.stub:
+        if bit & equal and not column.provider.stub:
             yield column.archive
 
 

@@ -172,6 +172,9 @@ class Catalog:
         self._libraries = tuple(libraries)
         self._by_name = grouped((key_of(library.soname), library) for library in self._libraries)
         self._families = frozenset(map(family_of, self._by_name))
+        self._by_project = grouped((library.project, library) for library in self._libraries)
+        self._projects = frozenset(filter(None, self._by_project))
+        self._by_package = grouped((library.package, library) for library in self._libraries)
 
     def providers(self, soname: str, platforms: Collection[str]) -> tuple[KnownLibrary, ...]:
         """Return the libraries with a soname, in the order of their releases."""
@@ -237,17 +240,20 @@ class Catalog:
         """Return the names of the libraries in the packages that a file is a copy from."""
         copies = self._by_name.get(self.soname_of(file) or "", ())
         packages = {(lib.redist, lib.package) for lib in copies}
-        own = (lib for lib in self._libraries if (lib.redist, lib.package) in packages)
-        return frozenset(stem_of(lib.soname) for lib in own)
+        return frozenset(
+            stem_of(lib.soname)
+            for redist, package in packages
+            for lib in self._by_package[package]
+            if lib.redist == redist
+        )
 
     def wheels(self, project: str) -> tuple[KnownLibrary, ...]:
         """Return the libraries in the wheels of a project."""
-        return tuple(library for library in self._libraries if library.project == project)
+        return tuple(self._by_project.get(project, ()))
 
     def stems_of(self, package: str) -> frozenset[str]:
         """Return the names of the libraries in all releases of a package, without versions."""
-        own = (library for library in self._libraries if library.package == package)
-        return frozenset(stem_of(library.soname) for library in own)
+        return frozenset(stem_of(each.soname) for each in self._by_package.get(package, ()))
 
     def on_platforms(self, platforms: Sequence[str]) -> tuple[KnownLibrary, ...]:
         """Return the libraries for some platforms."""
@@ -259,7 +265,7 @@ class Catalog:
 
     def projects(self) -> frozenset[str]:
         """Return the projects of the wheels with libraries."""
-        return frozenset(lib.project for lib in self._libraries if lib.project is not None)
+        return self._projects
 
     def sonames(self, platforms: Sequence[str]) -> tuple[str, ...]:
         """Return the names of libraries for some platforms, sorted."""
