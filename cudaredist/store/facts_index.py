@@ -276,7 +276,7 @@ _EXPORTS_LIKE = Question(
     _Export,
     """
     SELECT library, name FROM symbols JOIN symbol_groups ON id = symbol_group
-    WHERE imported_from IS NULL AND name GLOB ?""",
+    WHERE imported_from IS NULL AND {condition}""",
 )
 _EXPORTED_FUNCTIONS = Question(
     _Export,
@@ -301,6 +301,15 @@ _SYMBOL_NAMES = Question(
     WHERE symbol_group IN (SELECT value FROM json_each(?))
     GROUP BY symbol_group""",
 )
+
+
+def condition_of_names(glob: str) -> str:
+    """Return the condition that the name of a symbol matches a pattern, which is its only value.
+
+    With the condition of the table's index, SQLite uses it. Names of C++ are not in this index.
+    """
+    can_be_mangled = glob.startswith("_Z") or not {"*", "?"}.isdisjoint(glob[:2])
+    return "name GLOB ?" if can_be_mangled else "name GLOB ? AND name NOT GLOB '_Z*'"
 
 
 def _indexed(row: _ArchiveRow) -> IndexedArchive:
@@ -491,7 +500,7 @@ class Index:
         Raises the error of the first table that cannot be read.
         """
         self.check_symbols()
-        exports = self.ask(_EXPORTS_LIKE, pattern.glob)
+        exports = self.ask(_EXPORTS_LIKE.where(condition_of_names(pattern.glob)), pattern.glob)
         return tuple(sorted({row.library for row in exports if pattern.fits(row.name)}))
 
     def similar_symbols(self, name: str) -> tuple[str, ...]:
@@ -502,7 +511,9 @@ class Index:
         start = name[:_SAME_LETTERS]
         if len(name) <= _SAME_LETTERS or not start.isalnum():
             return ()
-        names = {row.name for row in self.ask(_EXPORTS_LIKE, f"{start}*")}
+        glob = f"{start}*"
+        exports = self.ask(_EXPORTS_LIKE.where(condition_of_names(glob)), glob)
+        names = {row.name for row in exports}
         return misspelled_names(name, names)
 
     def exporters(self, libraries: Collection[str]) -> Mapping[str, Collection[str]]:

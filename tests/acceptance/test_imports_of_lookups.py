@@ -32,11 +32,6 @@ slow = [name for name in ("rich", "jsonschema", "httpx") if name in sys.modules]
 models = [name for name in own if has_models(sys.modules[name])]
 open(os.environ["IMPORTED"], "w").write(json.dumps(sorted(models + slow)))
 """
-SYMBOLS = {
-    f"cudaredist.formats.{name}"
-    for name in ("base", "features", "runfile_records", "symbol_tables", "toolkit_record")
-}
-"""The models of a table of symbols, which `which --symbol` reads."""
 TABLES = {"cudaredist.formats.base", "cudaredist.formats.tables"}
 """The models of the tables of host compilers and GPUs."""
 DRIVERS = {
@@ -48,7 +43,7 @@ MODELS: dict[str, set[str]] = {
     "which nsys": set(),
     "query SELECT(1)": set(),
     "versions --offline": set(),
-    "which --symbol ncclCommSplit": SYMBOLS,
+    "which --symbol ncclCommSplit": set(),
     "explain package nccl": set(),
     "explain nvcc 13.0": TABLES,
     "explain cuda 13.0": TABLES | DRIVERS,

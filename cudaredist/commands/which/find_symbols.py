@@ -25,7 +25,7 @@ from cudaredist.primitives import ArchiveId, Version, parse_label
 from cudaredist.store.absence import Unexamined, inspect_command, since, until
 from cudaredist.store.facts_index import WITHOUT_SYMBOLS, Index, IndexedArchive, Question
 from cudaredist.store.indexed_policies import library_rules
-from cudaredist.store.symbol_folder import LayeredSymbols
+from cudaredist.store.indexed_symbols import exporting_tables
 from cudaredist.tables.symbols.label_ranges import KEY_SIZE
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import Column, Provider, SymbolColumns, ranges_of
@@ -38,11 +38,10 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
     Raises `IncompleteError` without tables, and `UnknownNameError` for an unknown platform.
     """
     index, store, platform = search.index, search.index.store, search.platform
-    symbols = LayeredSymbols(store.symbol_paths)
-    if not symbols.sonames():
+    if not any(folder.names() for folder in index.database.documents.symbols.values()):
         hint = f"run `{command_line('update-symbols', channel=store.channel)}`"
         raise IncompleteError(f"{store.symbol_path}: no tables of symbols", hint=hint)
-    sonames = index.exporting(pattern)
+    tables = exporting_tables(pattern, index)
     platforms: set[str] = set()
     exporters: list[_Exporter] = []
 
@@ -56,14 +55,14 @@ def find_symbols(pattern: SymbolPattern, search: Search) -> WhichReport:
         label = parse_label(column.label)
         return not search.is_usable(provider.channel, provider.redist, label, archive)
 
-    for table in symbols.tables(sonames).values():
+    for table in tables:
         # The platforms of the dropped columns are known, too.
         platforms |= {column.provider.platform for column in table.columns}
         by_wheel = _bits_by_wheel(table, search)
         table.drop(is_dropped)
         exporters += _exporters(table, pattern, table.bits_by_provider())
         exporters += _exporters(table, pattern, by_wheel, is_by_wheel=True)
-    if platform is not None and sonames and platform not in platforms:
+    if platform is not None and tables and platform not in platforms:
         raise UnknownNameError("platform of the tables", platform, platforms)
     hits = sorted(_with_archives(exporters, index), key=_order)
     # If a symbol is found, archives that may have it as well do not change the answer.

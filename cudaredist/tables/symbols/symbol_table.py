@@ -3,26 +3,23 @@
 Each provider and release is a column with a bit of its own. The bits of a symbol's columns are its
 mask. Symbols with the same mask form a group of the document.
 
-All commands that ask which release exports a symbol read this table. The index of facts
-(`store/facts_index.sql`) only finds the libraries with a symbol, and answers `query`.
+`which --symbol` makes the table of the symbols that it finds from the index of facts
+(`store/facts_index.sql`). All other commands that ask which release exports a symbol read the
+document.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cudaredist.formats.names import Channel
-from cudaredist.formats.symbol_tables import (
-    ExportGroup,
-    ImportGroup,
-    SymbolProvider,
-    Symbols,
-    stored_names,
-)
 from cudaredist.grouping import grouped
 from cudaredist.primitives import parse_label
 from cudaredist.tables.symbols.label_ranges import KEY_SIZE, label_ranges
+
+if TYPE_CHECKING:
+    from cudaredist.formats.symbol_tables import ExportGroup, SymbolProvider, Symbols
 
 
 class Provider(NamedTuple):
@@ -37,7 +34,7 @@ class Provider(NamedTuple):
     stub: bool
 
     @classmethod
-    def of(cls, entry: SymbolProvider) -> "Provider":
+    def of(cls, entry: "SymbolProvider") -> "Provider":
         """Return the provider of a document's entry."""
         return cls(
             channel=entry.channel,
@@ -103,7 +100,7 @@ class SymbolColumns:
         """The bit of the next column."""
 
     @classmethod
-    def of(cls, table: Symbols) -> "SymbolColumns":
+    def of(cls, table: "Symbols") -> "SymbolColumns":
         """Return the columns of a document.
 
         Raises `ValueError` for unknown releases, and `InvalidFileError` for broken names.
@@ -151,6 +148,12 @@ class SymbolColumns:
         for export in exports:
             masks[export] |= bit
 
+    def add_group(self, columns: Iterable[Column], exports: Iterable[Export]) -> None:
+        """Add exports to some columns."""
+        mask, masks = sum(self.columns[column] for column in columns), self.exports
+        for export in exports:
+            masks[export] |= mask
+
     def add_imports(self, column: Column, imports: Iterable[Import]) -> None:
         """Add imports to a column."""
         for symbol in imports:
@@ -197,8 +200,17 @@ class SymbolColumns:
             del self.columns[column]
         self.unread = {column for column in self.unread if not is_dropped(column)}
 
-    def document(self) -> Symbols | None:
+    def document(self) -> "Symbols | None":
         """Return the document, None if there are no columns."""
+        # Lookups import no models.
+        from cudaredist.formats.symbol_tables import (  # noqa: PLC0415
+            ExportGroup,
+            ImportGroup,
+            SymbolProvider,
+            Symbols,
+            stored_names,
+        )
+
         if not self.columns and not self.unread:
             return None
         bits = self.bits_by_provider()
