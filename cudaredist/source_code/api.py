@@ -3,12 +3,14 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, parse_label
 from cudaredist.store.facts_index import Index, Question
+from cudaredist.tables.symbols.label_ranges import label_ranges
 
 _words = re.compile(r"\w+").findall
 _NOT_TYPES = frozenset({"const", "volatile", "struct", "union", "enum", "__restrict__", "restrict"})
@@ -64,24 +66,25 @@ class Parameter(NamedTuple):
         return self.type.rstrip("*")
 
 
-class History(NamedTuple):
+@dataclass(frozen=True)
+class History:
     """The forms of one name."""
 
     forms: Sequence[Form]
     known: int
     """The releases whose headers are known."""
 
-    @property
+    @cached_property
     def present(self) -> int:
         """The releases with the name."""
         return union(form.releases for form in self.forms)
 
-    @property
+    @cached_property
     def missing(self) -> int:
         """The releases that do not have the name."""
         return self.known & ~self.present
 
-    @property
+    @cached_property
     def deprecated(self) -> int:
         """The releases that deprecate all forms of the name."""
         noted = union(form.releases for form in self.forms if form.deprecated is not None)
@@ -111,6 +114,8 @@ class Api:
     ) -> None:
         """`known` has the releases of each package with known headers."""
         self.releases = tuple(releases)
+        self._bits = {label: 1 << bit for bit, label in enumerate(self.releases)}
+        self._ranges: dict[int, str] = {}
         self._known = known
         self._unread: dict[tuple[str, str], int] = defaultdict(int)
         names: dict[str, list[Form]] = defaultdict(list)
@@ -145,7 +150,7 @@ class Api:
         """Return the history of a field, in the releases with its struct."""
         owner = self.names.get(struct)
         history = self._history(forms)
-        return history if owner is None else history._replace(known=history.known & owner.present)
+        return history if owner is None else replace(history, known=history.known & owner.present)
 
     @cached_property
     def histories(self) -> Sequence[History]:
@@ -201,13 +206,21 @@ class Api:
 
     def bit(self, release: Version) -> int:
         """Return the set of one release."""
-        return 1 << self.releases.index(release)
+        return self._bits[release]
 
     def labels(self, releases: int) -> list[Version]:
         """Return the releases of a set, in ascending order."""
         return [label for bit, label in enumerate(self.releases) if releases >> bit & 1]
 
+    def ranges(self, releases: int) -> str:
+        """Return the releases of a set as text, such as `12.0.1..12.4.1 12.9.1`."""
+        if releases not in self._ranges:
+            labels = ((str(label), bool(releases & bit)) for label, bit in self._bits.items())
+            self._ranges[releases] = label_ranges(labels)
+        return self._ranges[releases]
 
+
+@cache
 def parameters_of(signature: str, name: str) -> tuple[Parameter, ...]:
     """Return the parameters in the declaration of a function."""
     _, _, rest = signature.partition(f"{name}(")

@@ -110,9 +110,14 @@ def requested_releases(text: str, releases: Sequence[Version]) -> list[Version]:
 def _found(tree: SourceTree, judge: Judge, prefix: str) -> Iterator[_Found]:
     facts = tree.facts
     for file in tree.files:
+        path = printable(f"{prefix}{file.path}")
+        known: dict[Use, list[Change]] = {}
         for use in file.uses:
-            for change in judge.changes(use, file, facts):
-                yield _Found(printable(f"{prefix}{file.path}"), use, change)
+            # Equal uses on several lines have equal changes.
+            key = use._replace(line=0)
+            if key not in known:
+                known[key] = [*judge.changes(use, file, facts)]
+            yield from (_Found(path, use, change) for change in known[key])
 
 
 def _order(found: _Found) -> tuple[int, str, int, str]:
@@ -137,7 +142,7 @@ def _finding(found: _Found, api: Api, ignored: Sequence[IgnoredFinding]) -> Sour
         name_kind=change.old.kind,
         header=change.old.header,
         package=change.old.package,
-        releases=_ranges(api.releases, change.releases, api),
+        releases=api.ranges(change.releases),
         since=since,
         old=change.old.signature,
         new=None if change.new is None else change.new.signature,

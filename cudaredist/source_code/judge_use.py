@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.source_code.api import Api, Form, History, Parameter
@@ -407,6 +407,7 @@ def _first_of_run(releases: int, selected: int) -> int:
     return 0 if first == 1 else first
 
 
+@cache
 def argument_changes(old: Form, new: Form) -> str:
     """Return how to change the arguments of a call, such as `pass a cudaMemLocation`."""
     before, after = list(old.parameters), list(new.parameters)
@@ -431,5 +432,6 @@ def _has_several(functions: Iterable[Form]) -> bool:
     return len(set(map(_types, functions))) > 1
 
 
+@cache
 def _types(form: Form) -> tuple[str, ...]:
     return tuple(parameter.type for parameter in form.parameters)
