@@ -8,6 +8,7 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNa
 from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, find_release
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
 from cudaredist.source_code.api import Api, read_api, union
 from cudaredist.source_code.judge_use import Change, Judge
@@ -33,6 +34,7 @@ def audit_source(
     index: Index,
     cuda: str | None,
     ignored: Iterable[IgnoredFinding] = (),
+    progress: Progress = NO_PROGRESS,
 ) -> SourceReport:
     """Return the uses of names that differ in a CUDA release, or in a range such as 12.4..13.0.
 
@@ -50,7 +52,7 @@ def audit_source(
     labels = requested_releases(text, api.releases)
     requested = sum(map(api.bit, labels))
     judge = Judge(api, requested)
-    trees = [read_tree(path, api, judge.interest) for path in paths]
+    trees = [read_tree(path, api, judge.interest, progress) for path in paths]
     found: list[_Found] = []
     for path, tree in zip(paths, trees, strict=True):
         prefix = "" if len(paths) == 1 else f"{path}/"

@@ -29,9 +29,8 @@ class Includes:
         self._including: dict[str, list[str]] = defaultdict(list)
         """The paths that include a name."""
 
-    def add(self, path: str, data: bytes) -> None:
-        """Add a file."""
-        names = {_name(each.decode("latin-1")) for each in _find_includes(data)}
+    def add(self, path: str, names: Collection[str]) -> None:
+        """Add a file with the names that it includes."""
         self._included[path] = names
         self._paths[_name(path)].append(path)
         for name in names:
@@ -93,6 +92,11 @@ class Declarations:
                 by_path[one] |= releases
             self._left -= len(self._seeing[path])
         return by_path, everywhere
+
+
+def includes_of(data: bytes) -> set[str]:
+    """Return the names of the files that a file includes, without folders."""
+    return {_name(each.decode("latin-1")) for each in _find_includes(data)}
 
 
 def _reached(start: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:

@@ -1,46 +1,30 @@
 """Read the source files of a folder, without executing anything."""
 
 import os
-import re
-import stat
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from cudaredist.errors import ReadError, ReadingFrom
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.source_code.api import Api
 from cudaredist.source_code.branches import Evaluator
 from cudaredist.source_code.declarations import Declarations, Includes
 from cudaredist.source_code.judge_use import Tree
-from cudaredist.source_code.read_code import CodeFile, Interest, read_code
-from cudaredist.source_code.read_plain import read_plain
+from cudaredist.source_code.read_code import CodeFile, Interest
+from cudaredist.source_code.read_file import FileFacts, FileReader, SourceFile, is_source
+from cudaredist.source_code.reader_processes import readers
 from cudaredist.source_code.version_macros import (
     dependent_macros,
     doubtful_macros,
     pasted_parameters,
     release_macros,
 )
-from cudaredist.source_code.work_limit import TooMuchWorkError
 
-CODE = frozenset(
-    (
-        *(".c", ".cc", ".cpp", ".cxx", ".c++", ".cu", ".ixx", ".cppm", ".m", ".mm"),
-        *(".h", ".hh", ".hpp", ".hxx", ".h++", ".cuh", ".inl", ".inc", ".ipp", ".tpp", ".tcc"),
-    )
-)
-"""Suffixes of C, C++ and CUDA."""
-PLAIN = frozenset((".pyx", ".pxd", ".pxi", ".py", ".rs", ".jl", ".t", ".lua", ".f90", ".f", ".cuf"))
-"""Suffixes of files that are read as plain text."""
-_SIZE_LIMIT = 16 << 20
 _FILES_LIMIT = 1_000_000
 _DEPTH_LIMIT = 128
 _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
-_names = re.compile(rb"[A-Za-z_]\w{2,}", re.ASCII).findall
-_continuation = re.compile(rb"\\[ \t]*\r?\n")
-_continued_name = re.compile(rb"\\[ \t]*\r?\n\w").search
-_TOO_MUCH = "needs too much work"
-_VERSIONS = (b"CUDA_VERSION", b"CUDART_VERSION", b"__CUDACC_VER_M")
-"""The beginnings of macros that state a release."""
 
 
 @dataclass
@@ -59,6 +43,18 @@ class SourceTree:
     skipped: dict[str, str] = field(default_factory=dict)
     """The reasons why files were not read, by path."""
 
+    def add(self, facts: FileFacts) -> None:
+        """Add a file, or the reason why it was not read."""
+        if facts.includes is not None:
+            self.includes.add(facts.name, facts.includes)
+        if facts.reason:
+            self.skipped[facts.name] = facts.reason
+            return
+        self.read += 1
+        self.size += facts.size
+        if facts.code is not None:
+            self.files.append(facts.code)
+
     @property
     def facts(self) -> Tree:
         """The facts of all files."""
@@ -68,78 +64,45 @@ class SourceTree:
         return Tree(own, members, types, self.includes, self.pasted)
 
 
-def read_tree(root: Path, api: Api, interest: Interest) -> SourceTree:
+def read_tree(
+    root: Path, api: Api, interest: Interest, progress: Progress = NO_PROGRESS
+) -> SourceTree:
     """Return the uses of an API in the files of a folder, or in one file."""
     tree = SourceTree()
+    files = [*source_files(root, tree.skipped)]
     evaluator = Evaluator(release_macros(api))
-    searched = _Searched(interest)
-    again: list[tuple[Path, CodeFile]] = []
-    for path, name in source_files(root, tree.skipped):
-        try:
-            with ReadingFrom(path):
-                data = read_limited(path)
-        except ReadError as error:
-            tree.skipped[name] = error.strerror
-            continue
-        tree.read += 1
-        tree.size += len(data)
-        if is_plain(name):
-            file = read_plain(data, interest, evaluator.all_releases, name)
-        else:
-            tree.includes.add(name, data)
-            if not searched.concern(data):
-                continue
-            try:
-                file = read_code(data, interest, evaluator)
-            except TooMuchWorkError:
-                tree.skipped[name] = _TOO_MUCH
-                continue
-            again.append((path, file))
-        file.path = name
-        tree.files.append(file)
-    definitions = [one for file in tree.files for one in file.definitions]
-    tree.pasted = pasted_parameters(definitions)
-    own = dependent_macros(definitions, evaluator.all_releases)
-    doubtful = doubtful_macros(definitions)
-    names = {one.name for one in own} | doubtful
-    if names:
-        evaluator = Evaluator(release_macros(api, own), doubtful)
-        for path, file in again:
-            if file.uses and not names.isdisjoint(file.condition_names):
-                try:
-                    with ReadingFrom(path):
-                        reread = read_code(read_limited(path), interest, evaluator)
-                except TooMuchWorkError:
-                    tree.skipped[file.path] = _TOO_MUCH
-                    reread = CodeFile()
-                file.uses, file.own = reread.uses, reread.own
+    with readers(sum(file.size for file in files), progress) as processes:
+        for facts in processes.read(FileReader(interest, evaluator), files):
+            tree.add(facts)
+        definitions = [one for file in tree.files for one in file.definitions]
+        tree.pasted = pasted_parameters(definitions)
+        own = dependent_macros(definitions, evaluator.all_releases)
+        doubtful = doubtful_macros(definitions)
+        names = {one.name for one in own} | doubtful
+        again = {file.path: file for file in tree.files if _depends_on(file, names)}
+        if again:
+            reader = FileReader(interest, Evaluator(release_macros(api, own), doubtful))
+            named = [file for file in files if file.name in again]
+            for facts in processes.read(reader, named):
+                file, code = again[facts.name], facts.code or CodeFile()
+                file.uses, file.own = code.uses, code.own
+                if facts.reason:
+                    tree.skipped[facts.name] = facts.reason
     tree.files = [
         file for file in tree.files if file.uses or file.own or file.members or file.types
     ]
     return tree
 
 
-class _Searched:
-    """Finds the files that concern an API, without reading their tokens."""
-
-    def __init__(self, interest: Interest) -> None:
-        words = {*interest.names, *interest.fields, *interest.types}
-        self._names = frozenset(name.encode() for name in words)
-        self._headers = tuple(name.encode() for name in interest.headers)
-
-    def concern(self, data: bytes) -> bool:
-        """Check if a file may use the API, or define macros for releases."""
-        if _continued_name(data):
-            data = _continuation.sub(b"", data)
-        if any(name in data for name in _VERSIONS) or not self._names.isdisjoint(_names(data)):
-            return True
-        return any(header in data for header in self._headers) or b"\0" in data[:200]
+def _depends_on(file: CodeFile, macros: AbstractSet[str]) -> bool:
+    """Check if a condition of a file has one of some macros, and its uses may matter."""
+    return bool(file.uses) and not macros.isdisjoint(file.condition_names)
 
 
-def source_files(root: Path, skipped: dict[str, str]) -> Iterator[tuple[Path, str]]:
-    """Yield the source files of a folder with their names in it. Links are not followed."""
+def source_files(root: Path, skipped: dict[str, str]) -> Iterator[SourceFile]:
+    """Yield the source files of a folder. Links are not followed."""
     if root.is_file():
-        yield root, root.name
+        yield SourceFile(root, root.name, root.stat().st_size)
         return
     pending = [("", 0)]
     count = 0
@@ -155,37 +118,22 @@ def source_files(root: Path, skipped: dict[str, str]) -> Iterator[tuple[Path, st
         for entry in ordered:
             name = f"{folder}{entry.name}"
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _SKIPPED_FOLDERS and depth < _DEPTH_LIMIT:
+                if depth >= _DEPTH_LIMIT:
+                    skipped[name] = f"more than {_DEPTH_LIMIT} folders inside each other"
+                elif entry.name not in _SKIPPED_FOLDERS:
                     inner.append((f"{name}/", depth + 1))
             elif is_source(entry.name) and entry.is_file(follow_symlinks=False):
                 count += 1
                 if count > _FILES_LIMIT:
                     skipped[name] = f"more than {_FILES_LIMIT:,} files"
                     return
-                yield Path(entry.path), name
+                yield SourceFile(Path(entry.path), name, _size(entry))
         pending += reversed(inner)
 
 
-def is_source(name: str) -> bool:
-    """Check if a file is source code by its name."""
-    return _suffix(name) in CODE | PLAIN
-
-
-def is_plain(name: str) -> bool:
-    """Check if a file is read as plain text."""
-    return _suffix(name) in PLAIN
-
-
-def _suffix(name: str) -> str:
-    return PurePath(name.lower().removesuffix(".in")).suffix
-
-
-def read_limited(path: Path) -> bytes:
-    """Return the contents of a file. Raises `OSError` if it is too large or not a file."""
-    with path.open("rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(0, "not a file")
-        if status.st_size > _SIZE_LIMIT:
-            raise OSError(0, f"larger than {_SIZE_LIMIT >> 20} MB")
-        return file.read(_SIZE_LIMIT)
+def _size(entry: os.DirEntry[str]) -> int:
+    """Return the size of a file, 0 if it was removed."""
+    try:
+        return entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return 0

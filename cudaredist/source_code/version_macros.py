@@ -1,9 +1,10 @@
 """The macros of CUDA's headers and compiler that state a release."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from cudaredist.source_code.api import Api
+from cudaredist.source_code.api import Api, History
 from cudaredist.source_code.branches import ReleaseMacros, has_version
 from cudaredist.source_code.conditions import Macro
 from cudaredist.source_code.read_code import Definition
@@ -11,6 +12,21 @@ from cudaredist.source_code.read_code import Definition
 _NAMES = frozenset(
     ("CUDA_VERSION", "CUDART_VERSION", "__CUDACC_VER_MAJOR__", "__CUDACC_VER_MINOR__")
 )
+
+
+@dataclass(frozen=True)
+class _Headers:
+    """The headers of one release."""
+
+    histories: Mapping[str, History]
+    bit: int
+
+    def __call__(self, name: str) -> int | None:
+        """Return whether a header exists, None if it is unknown."""
+        history = self.histories.get(name)
+        if history is None or not history.known & self.bit:
+            return None
+        return int(bool(history.present & self.bit))
 
 
 def release_macros(api: Api, more: Iterable[Definition] = ()) -> list[ReleaseMacros]:
@@ -30,17 +46,11 @@ def release_macros(api: Api, more: Iterable[Definition] = ()) -> list[ReleaseMac
             "__CUDACC_VER_MINOR__": Macro([str(minor)]),
         }
 
-        def has_header(name: str, bit: int = bit) -> int | None:
-            history = api.headers.get(name)
-            if history is None or not history.known & bit:
-                return None
-            return int(bool(history.present & bit))
-
         for name, definitions in by_name.items():
             own = [one.macro for one in definitions if one.context.releases & bit]
             if all(macro == own[0] for macro in own):
                 known[name] = own[0] if own else None
-        macros.append(ReleaseMacros(bit, known, has_header))
+        macros.append(ReleaseMacros(bit, known, _Headers(api.headers, bit)))
     return macros
 
 

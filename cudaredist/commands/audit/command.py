@@ -260,7 +260,8 @@ def _audit_source(options: AuditOptions, session: Session) -> int:
 
     index = session.open_index(options.data, options.cache_dir)
     required = options.requirements()
-    report = audit_source(options.paths or (), index, required.cuda, required.ignored)
+    progress = session.progress("reading")
+    report = audit_source(options.paths or (), index, required.cuda, required.ignored, progress)
     if options.format == "github" and not options.json:
         session.close()
         outputs = audit_outputs(report, _written_report(report, session))

@@ -3,7 +3,7 @@
 import pytest
 
 from cudaredist.source_code import declarations
-from cudaredist.source_code.declarations import Declarations, Includes
+from cudaredist.source_code.declarations import Declarations, Includes, includes_of
 from cudaredist.source_code.read_code import CodeFile
 
 SHIM = 'void* cuFree;\n#include "types.h"\n'
@@ -23,7 +23,7 @@ def declared(files: dict[str, str], path: str, *declaring: str) -> Declarations:
     """Return the declarations of the name cuFree in some of the files."""
     includes = Includes()
     for name, text in files.items():
-        includes.add(name, text.encode())
+        includes.add(name, includes_of(text.encode()))
     return Declarations(
         [CodeFile(path=one, own={"cuFree": 1}) for one in (path, *declaring)], includes
     )

@@ -1,11 +1,20 @@
 """Tests of `audit --source`: names of CUDA's API in source code, by release."""
 
 import json
+import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
 from conftest import Run
+from support.patching import Patch
 from support.running import expect_error, expect_output
+
+from cudaredist.progress import NO_PROGRESS
+from cudaredist.source_code import reader_processes
+from cudaredist.source_code.branches import Evaluator
+from cudaredist.source_code.read_code import Interest
+from cudaredist.source_code.read_file import FileReader, SourceFile
 
 Finding = tuple[int, str, str, str]
 """The line, certainty, change and name."""
@@ -277,6 +286,34 @@ def test_header_of_the_source_itself_is_not_sure(
     Path("src/lib").mkdir(parents=True)
     _write(b"", path)
     assert [found[1] for found in _audit(run, f"#include {include}")] == expected
+
+
+def test_processes_find_the_same_uses(run: Run, patch: Patch) -> None:
+    for number in range(5):
+        _write(b"#if NEW\ncudaThreadExit();\n#endif\n" * 3, f"{number}.cu")
+    _write(b"#if CUDART_VERSION >= 13000\n#define NEW 1\n#else\n#define NEW 0\n#endif\n", "new.h")
+    _write(b"x" * (17 << 20), "large.h")
+    call = ("audit", "--source", "src", "--require-cuda", "12.9..13.0", "--json")
+    expected = run(*call).stdout
+    assert expected.count('"cudaThreadExit"') == 15
+    patch(reader_processes, "_SIZE_FOR_PROCESS", 1)
+    patch(reader_processes, "_BATCH_FILES", 1)
+    patch(os, "cpu_count", lambda: 2)
+    assert run(*call).stdout == expected
+
+
+def test_file_of_a_process_that_ends_is_reported(patch: Patch) -> None:
+    patch(reader_processes, "_SIZE_FOR_PROCESS", 1)
+    patch(reader_processes, "_BATCH_FILES", 2)
+    patch(os, "cpu_count", lambda: 2)
+    files = [SourceFile(Path(f"{number}.c"), f"{number}.c", 1) for number in range(9)]
+    with reader_processes.readers(9, NO_PROGRESS) as readers:
+        for process in multiprocessing.active_children():
+            process.kill()
+        facts = readers.read(FileReader(Interest(set(), set(), set(), set()), Evaluator([])), files)
+    assert [(one.name, one.reason) for one in facts] == [
+        (file.name, "the process that read it ended") for file in files
+    ]
 
 
 @pytest.mark.parametrize(("include", "certainty"), [('#include "shim.h"', "perhaps"), ("", "sure")])
