@@ -24,6 +24,16 @@ _SHOWN = 12
 """Names of a header that are listed in a line. The others are counted."""
 
 
+class _Difference(NamedTuple):
+    """A name that differs between two releases."""
+
+    status: ApiStatus
+    old: Form | None
+    """None: the report does not show the old declaration."""
+    form: Form
+    """The form that the report is about: that of the newest release with the name."""
+
+
 class _Line(NamedTuple):
     name: str
     details: list[str]
@@ -60,7 +70,11 @@ def compare_apis(old: str, new: str, index: Index) -> ApiDiffReport:
 
 def count_changes(changes: Iterable[ApiChange]) -> tuple[ApiCount, ...]:
     """Return the number of changes by status and kind, in the order of reports."""
-    counts = Counter((change.status, _group(change.kind)) for change in changes)
+    return _counts((change.status, change.kind) for change in changes)
+
+
+def _counts(changes: Iterable[tuple[ApiStatus, str]]) -> tuple[ApiCount, ...]:
+    counts = Counter((status, _group(kind)) for status, kind in changes)
     return tuple(
         ApiCount(status=status, kind=kind, count=counts[status, kind])
         for status in _STATUSES
@@ -73,7 +87,7 @@ def api_counts(api: Api, old: Version, new: Version) -> tuple[ApiCount, ...]:
     """Return the number of changes between two releases, none if one is unknown."""
     if old not in api.releases or new not in api.releases:
         return ()
-    return count_changes(api_changes(api, old, new))
+    return _counts((status, form.kind) for status, _, form in _differences(api, old, new))
 
 
 def _parts(text: str) -> tuple[str, str]:
@@ -94,14 +108,16 @@ def _release(text: str, api: Api) -> Version:
 
 def api_changes(api: Api, old: Version, new: Version) -> Iterator[ApiChange]:
     """Yield the changes between two releases by status, kind, header and name."""
+    changes = [_change(*difference) for difference in _differences(api, old, new)]
+    yield from sorted(changes, key=_order)
+
+
+def _differences(api: Api, old: Version, new: Version) -> Iterator[_Difference]:
+    """Yield the names that differ between two releases."""
     before, after = api.bit(old), api.bit(new)
     typedefs = _typedefs(api, after)
-    changes = [
-        change
-        for history in api.changing(before, after)
-        for change in _changes(history, before, after, typedefs)
-    ]
-    yield from sorted(changes, key=_order)
+    for history in api.changing(before, after):
+        yield from _differences_of(history, before, after, typedefs)
 
 
 def _order(change: ApiChange) -> tuple[int, int, str, str]:
@@ -114,25 +130,25 @@ def _group(kind: str) -> str:
     return "type" if kind in _TYPES else kind
 
 
-def _changes(history: History, before: int, after: int, typedefs: Typedefs) -> Iterator[ApiChange]:
-    """Yield the changes of one name. A name behind a macro is not one of its own."""
+def _differences_of(
+    history: History, before: int, after: int, typedefs: Typedefs
+) -> Iterator[_Difference]:
+    """Yield the differences of one name. A name behind a macro is not one of its own."""
     old, new = _form(history, before), _form(history, after)
     if not any(form is not None and not form.is_alias for form in (old, new)):
         return
     if old is None and new is not None:
-        yield _change("added", new, None, new.signature)
+        yield _Difference("added", None, new)
     elif old is not None and new is None:
-        yield _change("removed", old, old.signature, None)
+        yield _Difference("removed", old, old)
     elif old is not None and new is not None:
         # A name of C++ has no declaration to compare.
         is_known = old.kind == new.kind or "name" not in {old.kind, new.kind}
         is_same = not is_known or _is_same_text(old, new)
         if not is_same and _content(old, typedefs) != _content(new, typedefs):
-            is_function = old.kind == new.kind == "function"
-            advice = argument_changes(old, new) if is_function else ""
-            yield _change("changed", new, old.signature, new.signature, advice)
+            yield _Difference("changed", old, new)
         if history.deprecated & after and not history.deprecated & before:
-            yield _change("deprecated", new, None, new.signature, new.deprecated or "")
+            yield _Difference("deprecated", None, new)
 
 
 def _form(history: History, release: int) -> Form | None:
@@ -171,17 +187,20 @@ def _typedefs(api: Api, release: int) -> Typedefs:
     return declared
 
 
-def _change(
-    status: ApiStatus, form: Form, old: str | None, new: str | None, advice: str = ""
-) -> ApiChange:
+def _change(status: ApiStatus, old: Form | None, form: Form) -> ApiChange:
+    advice = ""
+    if status == "changed" and old is not None and old.kind == form.kind == "function":
+        advice = argument_changes(old, form)
+    elif status == "deprecated":
+        advice = form.deprecated or ""
     return ApiChange(
         status=status,
         kind=form.kind,
         name=form.title,
         header=form.header,
         package=form.package,
-        old=old,
-        new=new,
+        old=None if old is None else old.signature,
+        new=None if status == "removed" else form.signature,
         advice=advice or None,
     )
 

@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
 from cudaredist.commands.diff.comparable import Comparable
@@ -22,6 +22,8 @@ PackageFiles: TypeAlias = Mapping[str, Collection[str]]
 
 _FOLDED = 3
 """The least number of files for which their folder is named instead."""
+_PATHS_CACHED = 1 << 16
+"""Paths whose folders stay in memory, because releases have the same files."""
 _ENDINGS: Mapping[FileKind, tuple[str, ...]] = {
     "static libraries": (".a",),
     "development libraries": (".so", ".lib"),
@@ -57,8 +59,23 @@ class FilePair(NamedTuple):
 def match_files(old: PackageFiles, new: PackageFiles) -> list[FilePair]:
     """Match the files of two sides. The result has each file of both sides once."""
     before, after = _files_of(old), _files_of(new)
-    pairs = [FilePair(file, file) for file in before & after]
-    gone, came = before - after, after - before
+    same = (FilePair(file, file) for file in before & after)
+    return sorted([*same, *_match_others(before - after, after - before)], key=_place)
+
+
+def changed_files(old: PackageFiles, new: PackageFiles) -> list[FilePair]:
+    """Match the files of two sides that are not in the same place on both."""
+    before, after = _files_of(old), _files_of(new)
+    return sorted(_match_others(before - after, after - before), key=_place)
+
+
+def _place(pair: FilePair) -> tuple[str, str]:
+    return pair.old or pair.new or ("", "")
+
+
+def _match_others(gone: set[PackageFile], came: set[PackageFile]) -> list[FilePair]:
+    """Match the files of only one side each."""
+    pairs: list[FilePair] = []
     for rule in _rules(max((file.path.count("/") for file in gone), default=0) + 1):
         found = list(_unique_pairs(gone, came, rule))
         pairs += found
@@ -66,7 +83,7 @@ def match_files(old: PackageFiles, new: PackageFiles) -> list[FilePair]:
         came -= {pair.new for pair in found if pair.new}
     pairs += (FilePair(file, None) for file in gone)
     pairs += (FilePair(None, file) for file in came)
-    return sorted(pairs, key=lambda pair: pair.old or pair.new or ("", ""))
+    return pairs
 
 
 def _files_of(packages: PackageFiles) -> set[PackageFile]:
@@ -139,12 +156,12 @@ def _folded(old: PackageFiles, new: PackageFiles) -> Iterator[FileChange]:
     moved: dict[tuple[str, str, str, str], list[tuple[str, str]]] = defaultdict(list)
     gone: dict[str, list[str]] = defaultdict(list)
     came: dict[str, list[str]] = defaultdict(list)
-    for before, after in match_files(old, new):
+    for before, after in changed_files(old, new):
         if before is None and after is not None:
             came[after.package].append(after.path)
         elif before is not None and after is None:
             gone[before.package].append(before.path)
-        elif before is not None and after is not None and before != after:
+        elif before is not None and after is not None:
             start, end = _prefixes(before.path, after.path)
             moved[before.package, after.package, start, end].append((before.path, after.path))
     for key, pairs in moved.items():
@@ -227,6 +244,7 @@ def _one_sided(
                 )
 
 
+@lru_cache(maxsize=_PATHS_CACHED)
 def _parents(path: str) -> list[str]:
     """Return the folders of a path, the highest first."""
     parts = path.split("/")[:-1]

@@ -3,6 +3,7 @@
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TypeAlias
 
 from cudaredist.commands.site.page_models import (
@@ -66,7 +67,7 @@ def _summary(history: PackageHistory) -> PackageSummary:
 
 def make_package_page(name: str, history: PackageHistory, data: SiteData) -> PackagePage:
     """Return the page of a package."""
-    places = data.files.get(name)
+    files = data.files.get(name)
     archives = [item for _, _, own in history for item in own]
     newest = sorted(history[-1][2], key=lambda item: platform_order(item.archive.platform))
     coverage = (part for part in data.coverage if part.package == name)
@@ -100,29 +101,37 @@ def make_package_page(name: str, history: PackageHistory, data: SiteData) -> Pac
         coverage=tuple(
             sorted(coverage, key=lambda part: Capability.parse(part.capability), reverse=True)
         ),
-        files=None if places is None else len({place.path for place in places}),
+        files=None if files is None else len(files),
     )
 
 
 def make_files_page(package: str, spans: tuple[Span, ...], data: SiteData) -> FilesPage:
     """Return the page with the files of a package."""
-    by_path = grouped((place.path, place) for place in data.files[package])
     folders: dict[str, list[FileSpan]] = defaultdict(list)
-    for path, places in by_path.items():
+    all_platforms: set[str] = set()
+
+    @cache
+    def span_and_platforms(archives: str) -> tuple[Span, tuple[str, ...]]:
+        places = [data.places[number] for number in archives.split(",")]
         span = _spans((place.redist, place.release) for place in places)[-1]
-        folders[posixpath.dirname(path)].append(
+        return span, sorted_platforms(place.platform for place in places)
+
+    for file in data.files[package]:
+        span, platforms = span_and_platforms(file.archives)
+        all_platforms.update(platforms)
+        folders[posixpath.dirname(file.path)].append(
             FileSpan(
                 **dict(span),
-                name=posixpath.basename(path),
-                output=places[-1].output,
-                platforms=sorted_platforms(place.platform for place in places),
+                name=posixpath.basename(file.path),
+                output=file.output,
+                platforms=platforms,
             )
         )
     return FilesPage(
         title=f"Files of {package}",
         package=package,
         spans=spans,
-        platforms=sorted_platforms(place.platform for place in data.files[package]),
+        platforms=sorted_platforms(all_platforms),
         folders={
             name: tuple(sorted(folders[name], key=lambda file: natural_order(file.name)))
             for name in sorted(folders)

@@ -49,7 +49,7 @@ def make_start_page(data: SiteData, packages: int) -> StartPage:
             for redist, releases in data.releases.items()
         ),
         packages=packages,
-        files=sum(len({place.path for place in places}) for places in data.files.values()),
+        files=sum(map(len, data.files.values())),
         capabilities=len(data.capabilities),
         unexamined=data.unexamined,
     )

@@ -61,24 +61,38 @@ class ArchiveFacts(NamedTuple):
     """None: unknown, as for wheels."""
 
 
-class FilePlace(NamedTuple):
-    """A file of a package, and an archive that contains it."""
+class PackageFile(NamedTuple):
+    """A file of a package, and the archives that contain it."""
 
     package: str
     path: str
     output: OutputName
+    archives: str
+    """The numbers of the archives, separated by commas. Many files have the same ones."""
+
+
+class ArchivePlace(NamedTuple):
+    """The release and platform of an archive."""
+
+    archive: int
     redist: str
     release: str
     platform: str
 
 
 _FILES = Question(
-    FilePlace,
+    PackageFile,
     """
-    SELECT package, path, output, redist, label AS release, platform
+    SELECT package, path, max(output) AS output, group_concat(archives.id) AS archives
     FROM current_releases JOIN archives ON release = current_releases.id
     JOIN files USING (contents)
-    ORDER BY package, path, output, redist, label, platform""",
+    GROUP BY package, path ORDER BY package, path""",
+)
+_PLACES = Question(
+    ArchivePlace,
+    """
+    SELECT archives.id AS archive, redist, label AS release, platform
+    FROM current_releases JOIN archives ON release = current_releases.id""",
 )
 
 
@@ -116,8 +130,10 @@ class SiteData:
     channel: Channel
     releases: Mapping[str, tuple[ReleaseFacts, ...]]
     """By redistributable, the oldest release first."""
-    files: Mapping[str, Sequence[FilePlace]]
-    """By package. A package without a key has no known files."""
+    files: Mapping[str, Sequence[PackageFile]]
+    """By package, each path once. A package without a key has no known files."""
+    places: Mapping[str, ArchivePlace]
+    """The archives of `files` by number."""
     compat: NvccCompat | None
     gpus: Gpus | None
     capabilities: Mapping[str, Topic]
@@ -186,7 +202,8 @@ def read_site_data(
     return SiteData(
         channel=store.channel,
         releases=releases,
-        files=_files(index),
+        files=grouped((file.package, file) for file in index.ask(_FILES)),
+        places={str(place.archive): place for place in index.ask(_PLACES)},
         compat=None if compat is None else compat.table,
         gpus=None if gpus is None else gpus.table,
         capabilities=capabilities,
@@ -277,8 +294,3 @@ def _fitting(
         platform = next((name for name in COMMON_PLATFORMS if name in facts.manifest.platforms), "")
         fitting[str(facts.label)] = newest_with_cuda(facts.label, places.get(platform, ()), store)
     return fitting
-
-
-def _files(index: Index) -> dict[str, list[FilePlace]]:
-    """Return the files of each package, sorted."""
-    return grouped((file.package, file) for file in index.ask(_FILES))
