@@ -463,16 +463,15 @@ def _user_cache() -> Path:
 
     For a user without a home folder, it is in the temporary folder.
     """
-    import tempfile
-
     import platformdirs
+
+    from cudaredist.store.temporary_folders import user_temporary_folder
 
     with contextlib.suppress(RuntimeError):
         folder = platformdirs.user_cache_path("cudaredist", appauthor=False)
         if folder.is_absolute():
             return folder
-    user = os.geteuid() if hasattr(os, "geteuid") else "user"
-    folder = Path(tempfile.gettempdir(), f"cudaredist-{user}")
+    folder = user_temporary_folder()
     _log.warning("no home folder, so the cache is %s; --cache-dir selects another", folder)
     return folder
 

@@ -6,11 +6,11 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from cudaredist.errors import UsageError, WriteError, WritingTo
+from cudaredist.errors import CudaRedistError, UsageError, WriteError, WritingTo
 from cudaredist.jsontext import canonical_json, load_json
 from cudaredist.primitives import Sha256, sha256_of
 from cudaredist.private import (
@@ -21,7 +21,11 @@ from cudaredist.private import (
     refuse_shared_folder,
 )
 from cudaredist.store.files import write_file
-from cudaredist.store.temporary_folders import remove_unlocked, temporary_folder
+from cudaredist.store.temporary_folders import (
+    remove_unlocked,
+    temporary_folder,
+    user_temporary_folder,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -77,58 +81,93 @@ class Cache:
         self._replace(self._entry_path(kind, sha256), write)
 
     def stored_index(self, key: str) -> Path | None:
-        """Return the path of an index, None if the cache has none.
+        """Return the path of the newest index with a key, None if there is none.
 
         First removes the indexes that killed runs did not complete.
         """
-        remove_unlocked(self._root / "index")
-        path = self._entry_path("index", key)
-        return None if private_size(path) is None else path
+        paths: dict[int, Path] = {}
+        for cache in self._of_indexes():
+            remove_unlocked(cache._root / "index")  # noqa: SLF001 - of this class
+            path = cache._entry_path("index", key)  # noqa: SLF001
+            with contextlib.suppress(OSError):
+                if private_size(path) is not None:
+                    paths[path.stat().st_mtime_ns] = path
+        return paths[max(paths)] if paths else None
 
     def store_index(self, key: str, write: Callable[[Path], None]) -> Path | None:
         """Replace an index by a file that a function writes, and return its path.
 
-        If the cache cannot be written, log a warning once, and return None.
+        If the cache cannot be written, the index is in the user's temporary folder, and a warning
+        names it when it is new. If that cannot be written either, log a warning once, and return
+        None.
         """
+        errors: list[CudaRedistError] = []
+        for cache in self._of_indexes():
+            path = cache._entry_path("index", key)  # noqa: SLF001 - of this class
+            is_new = private_size(path) is None
+            try:
+                cache._replace_index(path, write)  # noqa: SLF001
+            except (WriteError, UsageError) as error:
+                errors.append(error)
+                continue
+            if errors and is_new:
+                message = "the index is in %s, because the cache cannot be written: %s"
+                _log.warning(message, cache._root, errors[0])  # noqa: SLF001
+            return path
+        self._warn(errors[0])
+        return None
 
-        def replace(path: Path) -> None:
-            with WritingTo(path), temporary_folder(self._root / "index") as folder:
-                temporary = folder / path.name
-                write(temporary)
-                temporary.replace(path)
-
-        path = self._entry_path("index", key)
-        return path if self._replace(path, replace) else None
-
-    def index_note(self, key: str) -> bytes:
+    def index_note(self, index: Path) -> bytes:
         """Return the note about an index, empty if there is none."""
-        with contextlib.suppress(OSError), open_private(self._note_path(key)) as file:
+        with contextlib.suppress(OSError), open_private(_note_path(index)) as file:
             return file.read()
         return b""
 
-    def store_index_note(self, key: str, note: bytes) -> None:
-        """Store a note about an index, unless the cache cannot be written."""
-        path = self._note_path(key)
-        with contextlib.suppress(WriteError, UsageError):
-            make_private_folders(self._root, path.parent)
-            write_file(path, note, durable=False)
+    def store_index_note(self, index: Path, note: bytes) -> None:
+        """Store a note about an index, unless its folder cannot be written."""
+        with contextlib.suppress(WriteError):
+            write_file(_note_path(index), note, durable=False)
 
-    def _note_path(self, key: str) -> Path:
-        return self._entry_path("index", f"{key}.verified")
+    def _of_indexes(self) -> "Iterator[Cache]":
+        """Yield the caches for indexes: this one, and that of the user's temporary folder.
 
-    def _replace(self, path: Path, write: Callable[[Path], object]) -> bool:
-        """Write an entry, and return whether the cache can be written."""
+        The second one is left out if another user prepared the folder.
+        """
+        yield self
+        folder = user_temporary_folder()
+        if folder != self._root:
+            with contextlib.suppress(UsageError):
+                yield Cache(folder)
+
+    def _replace_index(self, path: Path, write: Callable[[Path], None]) -> None:
+        """Replace an index. Raises `WriteError` and `UsageError`."""
+        self._prepare(path)
+        with WritingTo(path), temporary_folder(self._root / "index") as folder:
+            temporary = folder / path.name
+            write(temporary)
+            temporary.replace(path)
+
+    def _replace(self, path: Path, write: Callable[[Path], object]) -> None:
         try:
-            make_private_folders(self._root, path.parent)
-            if private_size(path) is None:
-                discard(path)
+            self._prepare(path)
             write(path)
         except (WriteError, UsageError) as error:
-            if not self._warned.is_set():
-                self._warned.set()
-                _log.warning("continuing without a cache: %s", error)
-            return False
-        return True
+            self._warn(error)
+
+    def _prepare(self, path: Path) -> None:
+        """Create the folder of an entry, and remove a foreign file from its path.
+
+        Raises `WriteError` and `UsageError`.
+        """
+        make_private_folders(self._root, path.parent)
+        if private_size(path) is None:
+            discard(path)
+
+    def _warn(self, error: CudaRedistError) -> None:
+        """Log once that the cache cannot be written."""
+        if not self._warned.is_set():
+            self._warned.set()
+            _log.warning("continuing without a cache: %s", error)
 
     def sweep(self) -> None:
         """Remove old temporary files, partial archives and facts of folders.
@@ -173,6 +212,10 @@ class Cache:
 
     def _entry_path(self, kind: str, key: str) -> Path:
         return self._root / kind / key[:2] / key
+
+
+def _note_path(index: Path) -> Path:
+    return index.with_name(f"{index.name}.verified")
 
 
 def _entry_digest(kind: str, key: str, data: bytes) -> bytes:

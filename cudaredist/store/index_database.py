@@ -5,8 +5,8 @@ the index at each start, and the rows of changed files are replaced. A note in t
 signature of all files at the last comparison: if it is the same, nothing changed. A changed index
 is written to a new file, which replaces the old one as a whole, so that it needs no locks: several
 processes can read and refresh it at once, and a killed one leaves no half of it. If its checksum
-shows that it is damaged or edited, it is created again. If the cache cannot be written, the index
-is in memory.
+shows that it is damaged or edited, it is created again. If neither the cache nor the user's
+temporary folder can be written, the index is in memory.
 """
 
 import errno
@@ -78,8 +78,7 @@ class IndexDatabase:
         self._key = index_key(store)
         # A file that changes after this line has another signature at the next start.
         signature = self._signature = self.documents.signature()
-        verified, _, compared = self._cache.index_note(self._key).decode().partition("\n")
-        path = self._undamaged_file(verified)
+        path, compared = self._undamaged_file()
         self._is_new = False
         self._close: Callable[[], object] = lambda: None
         self.is_unchanged = path is not None and signature == compared != ""
@@ -99,18 +98,21 @@ class IndexDatabase:
         """The states of all documents."""
         return dict(self.documents.states())
 
-    def _undamaged_file(self, verified: str) -> Path | None:
+    def _undamaged_file(self) -> tuple[Path | None, str]:
         """Return the path of a stored index: of all layers, else of the shipped data.
 
-        To read the whole file takes longer than most answers, so the file with the identity
-        `verified` is not verified again. Every later change gives it another identity.
+        The second value is the signature at its last comparison. To read the whole file takes
+        longer than most answers, so the file with the identity in its note is not verified again.
+        Every later change gives it another identity.
         """
-        for store in (self._store, self._store.base):
-            path = None if store is None else self._cache.stored_index(index_key(store))
-            with suppress(OSError):
-                if path is not None and (_identity_of(path) == verified or _is_undamaged(path)):
-                    return path
-        return None
+        for store in filter(None, (self._store, self._store.base)):
+            path = self._cache.stored_index(index_key(store))
+            if path is not None:
+                verified, _, compared = self._cache.index_note(path).decode().partition("\n")
+                with suppress(OSError):
+                    if _identity_of(path) == verified or _is_undamaged(path):
+                        return path, compared
+        return None, ""
 
     def _store_note(self, path: Path, signature: str) -> None:
         """Note the identity of the index, unless it changed just now, and the signature."""
@@ -118,7 +120,7 @@ class IndexDatabase:
             about = path.stat()
             if is_settled(about.st_mtime_ns, about.st_ctime_ns):
                 note = f"{_identity(about)}\n{signature}"
-                self._cache.store_index_note(self._key, note.encode())
+                self._cache.store_index_note(path, note.encode())
 
     def state(self) -> str:
         """Return the state of the data and the program, empty if a file changed just now.

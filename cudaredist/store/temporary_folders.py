@@ -38,6 +38,15 @@ def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
             os.close(handle)
 
 
+def user_temporary_folder() -> Path:
+    """Return the path of this user's folder in the system's temporary folder.
+
+    Another user can create it first: the caller checks its owner.
+    """
+    user = os.geteuid() if hasattr(os, "geteuid") else "user"
+    return Path(tempfile.gettempdir(), f"cudaredist-{user}")
+
+
 def remove_unlocked(parent: Path) -> None:
     """Remove the temporary folders of killed runs.
 

@@ -5,8 +5,10 @@ import os
 import re
 import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -299,14 +301,65 @@ def test_index_edited_by_hand_is_made_again(
 
 
 def test_cache_that_cannot_be_written_gives_the_same_answer(
-    run: Run, data: Path, tmp_path: Path
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_bytes(b"")
     call = ("which", "libnccl.so.2", "--data-dir", data, "--no-shipped-data", "--json")
+    expected = run(*call).stdout
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
+    result = run(*call, "--cache-dir", tmp_path / "file")
+    assert (result.exit_code, result.stdout) == (0, expected)
+    assert "continuing without a cache" in result.stderr
+
+
+def test_index_is_in_temporary_folder_if_the_cache_cannot_be_written(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: Patch
+) -> None:
+    settle(patch)
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    reads = patch.count("cudaredist.store.index_update.load_features")
+    call = ("which", "libnccl.so.2", "--data-dir", data, "--no-shipped-data", "--json")
+    results = [run(*call, "--cache-dir", tmp_path / "file") for _ in range(3)]
+    assert {result.exit_code for result in results} == {0}
+    assert len({result.stdout for result in results}) == 1
+    assert reads.number == len(LABELS)
+    folder = tmp_path / "temporary" / f"cudaredist-{os.geteuid()}"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [str(folder) in result.stderr for result in results] == [True, False, False]
+    # The cache is used again when it can be written.
+    (tmp_path / "file").unlink()
+    (data / f"features/wheels/nccl/feature_{LABELS[0]}.json").unlink()
+    for _ in range(3):
+        assert run(*call, "--cache-dir", tmp_path / "file").exit_code in {0, 3}
+    assert stored(tmp_path / "file").exists()
+    assert reads.number == len(LABELS) + 1
+
+
+@pytest.mark.parametrize("planted", ["folder", "link", "shared"])
+def test_index_is_not_in_a_temporary_folder_of_another_user(
+    run: Run, data: Path, tmp_path: Path, planted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0 and planted != "shared":
+        pytest.skip("needs root, to give files away")
+    (tmp_path / "file").write_bytes(b"")
+    folder = tmp_path / f"cudaredist-{os.geteuid()}"
+    if planted == "link":
+        (tmp_path / "own").mkdir()
+        folder.symlink_to("own")
+    else:
+        folder.mkdir()
+    if planted == "shared":
+        folder.chmod(0o777)
+    else:
+        os.chown(folder, 65534, 65534, follow_symlinks=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    call = ("which", "libnccl.so.2", "--data-dir", data, "--no-shipped-data")
     result = run(*call, "--cache-dir", tmp_path / "file")
     assert result.exit_code == 0
-    assert result.stdout == run(*call).stdout
     assert "continuing without a cache" in result.stderr
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -499,3 +552,30 @@ def test_query_about_all_documents_adds_all_parts(run: Run, as_shipped: Path, sq
     assert result.exit_code == 5
     assert ("symbols" if "sqlite" in sql else "libnccl.so.3") in result.stdout
     assert "libnccl.so.3" in result.stderr
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from cudaredist.store import index_update
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_index import Index
+
+update = index_update.update_rows
+def update_and_die(*values):
+    update(*values)
+    os.kill(os.getpid(), signal.SIGKILL)
+index_update.update_rows = update_and_die
+Index(Store(Path(sys.argv[1]), "wheels"), Cache(Path(sys.argv[2])))
+"""
+
+
+def test_killed_first_call_leaves_no_index(data: Path, tmp_path: Path) -> None:
+    command = (sys.executable, "-c", KILLED, str(data), str(tmp_path / "cache"))
+    assert completed(*command).returncode == -signal.SIGKILL
+    (folder,) = (tmp_path / "cache/index").glob("cudaredist.*.tmp")
+    index = open_index(data, tmp_path / "cache")
+    assert rows_of(index) == rows_of(open_index(data, tmp_path / "new"))
+    assert stored(tmp_path / "cache").exists()
+    assert not folder.exists()
