@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from verdict import check_limit
+from verdict import TOLERANCE, check_limit
 
 from cudaredist.store.data_folder import shipped_data
 
@@ -28,8 +28,6 @@ ROUNDS = 5
 TIMES = 10
 GROWTH = 1.2
 """Largest growth of an answer's CPU on ten times the history."""
-TOLERANCE = 1.15
-"""The factor of a limit above which a row fails."""
 START = "import sqlite3, json"
 OPTIONS = ", ".join(f"option{number}: str = 'x'" for number in range(8))
 FLOOR = f"""
@@ -56,6 +54,8 @@ class Limit(NamedTuple):
         return (self.today or self.times) * TOLERANCE
 
 
+NEW_SITE = "new-site"
+"""The folder of a site that is removed before each round."""
 FIRST_CALL = "which libcudnn.so.9"
 FIRST = Limit(25, today=250, unit="S", rounds=1)
 """The limit of the call that makes the index."""
@@ -75,10 +75,13 @@ LIMITS = {
     "explain api cudaMalloc": Limit(1.4),
     "diff cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=6),
     "diff --api cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=4.7),
-    "check --offline": Limit(25, today=68, unit="S"),
-    "build --cuda 13.0 --platform linux-x86_64": Limit(25, today=36, unit="S"),
-    "build --output {folder}/sets": Limit(160, today=330, unit="S", rounds=2),
-    "site --output {folder}/site": Limit(250, today=1000, unit="S", rounds=1),
+    "check --offline": Limit(25, unit="S"),
+    "build --cuda 13.0 --platform linux-x86_64": Limit(25, unit="S"),
+    # The goal of all sets is forty times one set. They take ten times one set.
+    "build --output {folder}/sets": Limit(250, unit="S", rounds=2),
+    f"site --output {{folder}}/{NEW_SITE}": Limit(250, today=430, unit="S", rounds=1),
+    # The first round writes the site, so that only the others count.
+    "site --output {folder}/current-site": Limit(12, unit="S"),
 }
 """The limits of all rows. A feature that exceeds one must become faster: do not raise a limit."""
 GROWING = ("which libcudnn.so.9", "which --symbol ncclCommSplit", "explain package libcublas")
@@ -101,7 +104,7 @@ def cpu(command: list[str], folder: Path) -> float:
 
 def cpu_of_call(call: str, folder: Path) -> float:
     """Return the CPU of a call of cudaredist in seconds."""
-    shutil.rmtree(folder / "site", ignore_errors=True)  # a second run would render nothing
+    shutil.rmtree(folder / NEW_SITE, ignore_errors=True)
     return cpu(["-m", "cudaredist", *call.format(folder=folder).split()], folder)
 
 

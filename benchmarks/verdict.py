@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+TOLERANCE = 1.15
+"""The factor of a goal above which a row fails, so that a loss of speed cannot stay."""
 _ATTEMPTS = 3
 VERDICT = "  verdict: "
 """The start of the lines that `run.py` collects: name, measurement, limit and result."""
