@@ -147,9 +147,13 @@ class Documents:
 
 
 def program_state() -> str:
-    """Return a text that differs if any file of the program differs, empty if one changed now."""
-    files = _program_files(str(resources.files("cudaredist")))
-    return state_of(*files)
+    """Return a text that differs if any file of the program differs.
+
+    Empty: a file changed just now, or the files are not in a folder that can be read.
+    """
+    with suppress(OSError):
+        return state_of(*_program_files(str(resources.files("cudaredist"))))
+    return ""
 
 
 def _program_files(folder: str) -> Iterator[str]:

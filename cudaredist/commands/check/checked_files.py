@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 Facts: TypeAlias = dict[str, Any]
 """What other findings need of a file, as JSON."""
 
-_KIND = "checked"
-"""The kind of the record in the cache."""
+_KIND = "folders/checked"
+"""The kind of the record in the cache. Those of folders are removed after a month."""
 
 
 class CheckedFiles:
@@ -65,12 +65,16 @@ class CheckedFiles:
         self._current[f"{kind} {sha256}"] = facts
         return facts
 
-    def remember(self) -> None:
-        """Store the record for the next run, unless the cache cannot be written."""
-        is_new = self._current.keys() != self._earlier.keys()
-        # The only use of the cache in many runs. So a warning about it would be about nothing else.
-        if is_new and self._state and self._cache.temporary_folder() is not None:
-            record = canonical_json({"program": self._state, "files": self._current})
+    def remember(self, *, is_whole: bool) -> None:
+        """Store the record for the next run, unless the cache cannot be written.
+
+        If the run was about the whole data folder, files that it did not find are removed.
+        """
+        files = self._current if is_whole else self._earlier | self._current
+        # Without a warning, because most runs need the cache for nothing else.
+        can_write = self._state and self._cache.temporary_folder() is not None
+        if can_write and files.keys() != self._earlier.keys():
+            record = canonical_json({"program": self._state, "files": files})
             self._cache.put(_KIND, self._key, record)
 
     def read(

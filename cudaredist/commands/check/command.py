@@ -137,7 +137,7 @@ def check(options: CheckOptions, session: Session) -> int:
         nvidia_channels=options.nvidia_channels.names,
         further=further,
     )
-    checked.remember()
+    checked.remember(is_whole=not redists)
     return _finish(report, options, session, os.path.relpath(store.root))
 
 
