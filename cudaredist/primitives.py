@@ -201,6 +201,10 @@ class Platform(str):
         return (SOURCE, *([LINUX_ALL] if self.os == "linux" else []), self)
 
 
+SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
+"""The two platforms for ARM."""
+
+
 def parse_label(text: str) -> Version:
     """Parse a manifest's label: 2 to 4 numbers, and NCCL's suffix.
 

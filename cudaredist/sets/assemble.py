@@ -24,9 +24,10 @@ from cudaredist.formats.packageset import (
 from cudaredist.formats.set_policy import Bounds
 from cudaredist.hints import again, command_line, takes
 from cudaredist.manifests.manifest_values import Archive
-from cudaredist.primitives import Version, find_release, manifest_name
+from cudaredist.primitives import JETSON, Version, find_release, manifest_name
 from cudaredist.redists import CUDA
 from cudaredist.sets.bounds import is_within
+from cudaredist.sets.cuda_releases import broken_constraints, is_for_later_cuda
 from cudaredist.sets.distributions import find_distributions, is_old_library, old_library_text
 from cudaredist.sets.draft import PRECEDENCE, Draft
 from cudaredist.sets.drivers import find_driver
@@ -44,7 +45,6 @@ from cudaredist.sets.libraries import (
 from cudaredist.sets.library_names import find_external
 from cudaredist.sets.metadata import make_package
 from cudaredist.sets.platforms import (
-    JETSON,
     UNSUPPORTED,
     select_archive,
 )
@@ -60,9 +60,7 @@ from cudaredist.sets.spec import SetSpec
 from cudaredist.sets.stated_cuda import is_cuda_known
 from cudaredist.sets.version_choice import (
     Choice,
-    broken_constraints,
     choose_releases,
-    is_for_later_cuda,
 )
 from cudaredist.wheels import parse_wheel
 from cudaredist.words import listed, shortened

@@ -5,7 +5,7 @@ from pathlib import Path
 from cudaredist.errors import UsageError
 from cudaredist.formats.packageset import Cross, PackageSet
 from cudaredist.hints import command_line
-from cudaredist.sets.platforms import JETSON, SBSA
+from cudaredist.primitives import JETSON, SBSA
 from cudaredist.sets.read_set import read_package_set
 from cudaredist.sets.request_options import PairOptions
 from cudaredist.words import listed

@@ -11,8 +11,10 @@ from functools import cache
 from typing import NamedTuple
 
 from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import LINUX_ALL, SOURCE, ArchiveId, Version, manifest_name
 from cudaredist.redists import CUDA
+from cudaredist.store.data_folder import Store, shipped_data
 
 _MAJOR = re.compile(r"cuda(\d+)")
 
@@ -125,3 +127,12 @@ def states_cuda(redist: str, label: Version, archive: ArchiveId) -> bool:
 def _by_label(stated: tuple[StatedRelease, frozenset[int]]) -> tuple[Version, bool]:
     """Return a key that sorts by release, and a wheel first."""
     return stated[0].label, not stated[0].is_wheel
+
+
+def shipped_wheels(redist: str) -> Iterator[StatedRelease]:
+    """Yield the releases of a redistributable in the shipped wheels."""
+    folder = Store(shipped_data(), "wheels").manifests(redist)
+    for label in folder.labels():
+        data = folder.read(label)
+        if data is not None:
+            yield StatedRelease(label, read_manifest(data, label=label), is_wheel=True)

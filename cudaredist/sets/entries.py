@@ -13,6 +13,7 @@ from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.primitives import Version, versioned_attr
 from cudaredist.sets.bounds import is_within
 from cudaredist.sets.cuda_libraries import CudaLibraries
+from cudaredist.sets.cuda_releases import broken_constraints, built_for_other
 from cudaredist.sets.draft import Draft
 from cudaredist.sets.inputs import InputFeatures, InputManifest, Policies, SetData
 from cudaredist.sets.omissions import reasons_to_withhold, unpublished
@@ -20,7 +21,7 @@ from cudaredist.sets.outputs import order_outputs, split_outputs
 from cudaredist.sets.platforms import UNSUPPORTED, Absence, select_archive
 from cudaredist.sets.requirements import requirement_problems, requirements_of
 from cudaredist.sets.spec import SetSpec
-from cudaredist.sets.version_choice import Choice, broken_constraints, built_for_other
+from cudaredist.sets.version_choice import Choice
 from cudaredist.wheel_projects import FAMILIES
 
 FindVersions: TypeAlias = Callable[[str, Draft], list[Draft]]

@@ -30,7 +30,7 @@ from cudaredist.primitives import (
     sha256_of,
 )
 from cudaredist.redists import CUDA
-from cudaredist.sets.cuda_majors import StatedRelease
+from cudaredist.sets.cuda_majors import shipped_wheels
 from cudaredist.sets.inputs import (
     POLICY_MODELS,
     InputFeatures,
@@ -90,15 +90,6 @@ def _archives_of_cuda(store: Store, label: Version) -> Sequence[Archive]:
     """Return NVIDIA's archives of a CUDA release, empty if its manifest is not in the data."""
     data = store.manifests(CUDA).read(label)
     return () if data is None else tuple(read_manifest(data, label=label).archives)
-
-
-def shipped_wheels(redist: str) -> Iterator[StatedRelease]:
-    """Yield the releases of a redistributable in the shipped wheels."""
-    folder = Store(shipped_data(), "wheels").manifests(redist)
-    for label in folder.labels():
-        data = folder.read(label)
-        if data is not None:
-            yield StatedRelease(label, read_manifest(data, label=label), is_wheel=True)
 
 
 def _overlay_stores(overlays: Sequence[Store]) -> Iterator[Store]:

@@ -6,17 +6,15 @@ from typing import NamedTuple
 from cudaredist.formats.policy import JetsonThreshold, PlatformPolicy
 from cudaredist.formats.reason import ReasonCode
 from cudaredist.manifests.manifest_values import Archive, Package
-from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Version
+from cudaredist.primitives import JETSON, LINUX_ALL, SBSA, SOURCE, Platform, Version
 from cudaredist.sets.bounds import is_within
+from cudaredist.sets.cuda_releases import variants_of
 from cudaredist.sets.inputs import SetData
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import supported_capabilities
 
 UNSUPPORTED = Platform("unsupported")
 """The platform of a Nix system without any NVIDIA release."""
-
-SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
-"""The two platforms for ARM."""
 
 
 class Absence(NamedTuple):
@@ -63,12 +61,6 @@ def jetson_defaults(cuda: Version, data: SetData) -> tuple[str, ...]:
 def threshold_of(cuda: Version, policy: PlatformPolicy) -> JetsonThreshold | None:
     """Return the entry that selects an ARM build."""
     return next((t for t in policy.jetson_thresholds if is_within(cuda, t.cuda)), None)
-
-
-def variants_of(cuda: Version) -> tuple[str, ...]:
-    """Return the variants for a CUDA release, best first: `cuda12.6.3 cuda12.6 cuda12`."""
-    numbers = [str(number) for number in cuda.components]
-    return tuple(f"cuda{'.'.join(numbers[:count])}" for count in range(len(numbers), 0, -1))
 
 
 def select_archive(package: Package, platform: Platform, cuda: Version) -> Archive | Absence:

@@ -7,13 +7,11 @@ from typing import NamedTuple
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import Cross, Flags
 from cudaredist.hints import again, command_for_archives, command_line, correction_line, takes
-from cudaredist.primitives import Platform, Version
+from cudaredist.primitives import JETSON, SBSA, Platform, Version
 from cudaredist.redists import CUDA
 from cudaredist.sets.flags import capability_problems, make_flags, release_defaults, set_attribute
 from cudaredist.sets.inputs import InputManifest, Policies, SetData
 from cudaredist.sets.platforms import (
-    JETSON,
-    SBSA,
     UNSUPPORTED,
     below_threshold,
     jetson_defaults,

@@ -7,16 +7,15 @@ from cudaredist.formats.policy import ConstraintPolicy, RequirementPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.primitives import ArchiveId, Platform, Version, find_release
 from cudaredist.redists import CUDA
-from cudaredist.sets.cuda_majors import CudaMajors, StatedRelease
-from cudaredist.sets.load import shipped_wheels
-from cudaredist.sets.platforms import variants_of
-from cudaredist.sets.requirements import SetTarget, requirements_of, target_problems
-from cudaredist.sets.version_choice import (
+from cudaredist.sets.cuda_majors import CudaMajors, StatedRelease, shipped_wheels
+from cudaredist.sets.cuda_releases import (
     broken_constraints,
     built_for_other,
     is_for_later_cuda,
     missing_release,
+    variants_of,
 )
+from cudaredist.sets.requirements import SetTarget, requirements_of, target_problems
 from cudaredist.store.data_folder import Store
 from cudaredist.store.local_manifests import load_manifest, refuse_other_channel, require_manifests
 

@@ -7,13 +7,17 @@ from typing import NamedTuple, TypeAlias
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import ChosenRelease, RejectedRelease
-from cudaredist.formats.policy import Constraint, ConstraintPolicy
 from cudaredist.hints import command_line, correction_line
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS
-from cudaredist.sets.bounds import is_within
 from cudaredist.sets.cuda_libraries import CudaLibraries
+from cudaredist.sets.cuda_releases import (
+    broken_constraints,
+    built_for_other,
+    is_for_later_cuda,
+    missing_release,
+)
 from cudaredist.sets.inputs import InputManifest, SetData
 from cudaredist.sets.linked_symbols import LinkedSymbols, examined_archive
 from cudaredist.sets.platforms import Absence, select_archive
@@ -23,9 +27,8 @@ from cudaredist.sets.requirements import (
     requirements_of,
 )
 from cudaredist.sets.set_coverage import RequiredCoverage, coverage_problem
-from cudaredist.similar_names import listed_names, nearest_releases
 from cudaredist.wheel_projects import package_of_project
-from cudaredist.words import listed, shown
+from cudaredist.words import shown
 
 EARLY = "has no hashes, so no set can be built from it"
 """The reason against releases with manifests of the early form."""
@@ -85,18 +88,6 @@ def find_cuda(text: str, data: SetData) -> Version:
     if not labels:
         raise _no_cuda(data)
     raise missing_release("CUDA", text, labels)
-
-
-def missing_release(name: str, text: str, labels: Sequence[Version]) -> UsageError:
-    """Suggest nearby local releases, and the call with the first of them."""
-    known = [str(label) for label in labels]
-    nearest = nearest_releases(text, known)
-    noun = "release" if len(nearest) == 1 else "releases"
-    hint = f"the nearest local {noun}: {listed(nearest)}"
-    if not nearest:
-        hint, nearest = f"local releases: {listed_names(known)}", known[-1:]
-    hint = correction_line(hint, text, nearest[:1])
-    return UsageError(f"no local manifest of {name} {shown(text)}", hint=hint)
 
 
 def newest_patches(data: SetData) -> list[Version]:
@@ -183,29 +174,6 @@ def find_manifest(redist: str, text: str, cuda: Version, data: SetData) -> Input
         message = f"{shown(text)} is a build of the wheel of {redist} {label}, not a release"
         raise UsageError(message, hint=correction_line(hint, text, [label]))
     raise missing_release(redist, text, sorted(manifests))
-
-
-def broken_constraints(
-    redist: str, label: Version, cuda: Version, policy: ConstraintPolicy
-) -> list[Constraint]:
-    """Return the constraints that a release breaks with a CUDA release."""
-    return [
-        entry
-        for entry in policy.constraints
-        if entry.redist == redist
-        and is_within(label, entry.releases)
-        and not is_within(cuda, entry.cuda)
-    ]
-
-
-def built_for_other(label: Version, cuda: Version) -> str | None:
-    """Return a refusal if a label names another CUDA major.
-
-    NCCL's labels contain the CUDA version of the build. None: no other major.
-    """
-    if not label.suffix or label.suffix[0] == cuda.components[0]:
-        return None
-    return f"built for CUDA {label.suffix[0]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,11 +354,6 @@ def _rank(label: Version, cuda: Version) -> tuple[object, ...]:
     is_later = is_for_later_cuda(label, cuda)
     distance = tuple(-number for number in label.suffix) if is_later else label.suffix
     return (not is_later, label.components, distance)
-
-
-def is_for_later_cuda(label: Version, cuda: Version) -> bool:
-    """Check if a label (of NCCL) names a later CUDA minor."""
-    return label.suffix > cuda.components[:2]
 
 
 def main_packages(manifest: InputManifest, data: SetData) -> Iterable[str]:

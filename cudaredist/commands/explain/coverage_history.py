@@ -3,6 +3,7 @@
 Reads the local feature files.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -10,11 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
-
 from cudaredist.commands.explain.report import PackageCoverage, ReleaseCoverage, ReleaseSpan
 from cudaredist.formats.coverage import Coverage, CoverageValue
-from cudaredist.formats.features import FileCode
 from cudaredist.formats.tables import Gpus
 from cudaredist.grouping import grouped
 from cudaredist.primitives import ArchiveId, Platform, Version
@@ -23,7 +21,6 @@ from cudaredist.store.absence import since, until
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
 
-_files = TypeAdapter(dict[str, FileCode])
 _BEST_FIRST: tuple[CoverageValue, ...] = ("native", "ptx", "lto", "partial", "unknown", "none")
 _EVERY_MAJOR = 0
 """The key for archives that are not built for one CUDA major."""
@@ -36,6 +33,17 @@ class _Code(NamedTuple):
 
 
 _CODE = Question(_Code, "SELECT id AS contents, code FROM contents WHERE has_code")
+
+
+class _FileImages(NamedTuple):
+    modules: Mapping[str, int]
+    unpacked: Mapping[str, int]
+
+
+def _images_in(code: str) -> tuple[_FileImages, ...]:
+    """Return the device code of files."""
+    files = json.loads(code).values()
+    return tuple(_FileImages(one["modules"], one["unpacked"]) for one in files)
 
 
 class ArchiveCoverage(NamedTuple):
@@ -71,16 +79,17 @@ def read_coverage(
         code, present = codes[contents], names_on(platform)
         if code is None:
             return dict.fromkeys(present, Coverage(value="unknown"))
-        parts = rules.cover(tuple(_files.validate_json(code).values()), present, major, release)
+        parts = rules.cover(_images_in(code), present, major, release)
         return {name: part for name, part in parts.items() if part.value != "host-only"}
 
+    newest_release = cache(rules.newest_release)
     coverage = []
     for row in index.with_device_code():
         label = Version.parse(row.label)
         archive = ArchiveId(row.package, row.platform, row.variant)
         major = cuda_major_of(row.redist, label, row.variant)
         # Other products run with all releases of their major, so the newest one decides.
-        release = label if row.redist == CUDA else rules.newest_release(major)
+        release = label if row.redist == CUDA else newest_release(major)
         by_capability = covered(row.contents, row.platform, major, release)
         coverage.append(ArchiveCoverage(row.redist, label, archive, by_capability))
     return tuple(coverage)

@@ -10,9 +10,8 @@ from cudaredist.errors import CudaRedistError
 from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.tables import CapabilityEntry, Gpus
 from cudaredist.hints import command_for_archives, command_line
-from cudaredist.primitives import ArchiveId, Version
+from cudaredist.primitives import JETSON, ArchiveId, Version
 from cudaredist.redists import CUDA, REDISTS
-from cudaredist.sets.platforms import JETSON
 from cudaredist.sets.usable import UsableWithCuda
 from cudaredist.store.data_folder import Store
 from cudaredist.store.local_manifests import load_manifest

@@ -31,15 +31,14 @@ nvcc adds empty images to libraries without kernels (libnppc, libcufftw), which 
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from cudaredist.binaries.fatbin import empty_size
 from cudaredist.formats.coverage import Coverage, CoverageValue
-from cudaredist.formats.features import FileCode
 from cudaredist.formats.tables import Gpus, PolicyFact
 from cudaredist.primitives import Platform, Version, parse_label
 from cudaredist.redists import CUDA
@@ -106,6 +105,18 @@ def cuda_major_of(redist: str, label: Version, variant: str | None) -> int | Non
     if redist == CUDA:
         return label.components[0]
     return label.suffix[0] if label.suffix else None
+
+
+class FileImages(Protocol):
+    """Device code in a file: that of a feature file, or the same from the index."""
+
+    @property
+    def modules(self) -> Mapping[str, int]:
+        """Number of modules by the architectures of their images."""
+
+    @property
+    def unpacked(self) -> Mapping[str, int]:
+        """Decompressed bytes of the images by architecture."""
 
 
 class CoverageRules:
@@ -243,7 +254,7 @@ class CoverageRules:
 
     def cover(
         self,
-        files: Sequence[FileCode],
+        files: Sequence[FileImages],
         capabilities: Iterable[str],
         cuda: int | None = None,
         release: Version | None = None,
@@ -258,7 +269,7 @@ class CoverageRules:
         )
 
     def cover_natively(
-        self, files: Sequence[FileCode], capabilities: Iterable[str], cuda: int | None = None
+        self, files: Sequence[FileImages], capabilities: Iterable[str], cuda: int | None = None
     ) -> dict[str, Coverage]:
         """Return the coverage as `cover` does, by code for the capabilities themselves."""
         amounts = ((tuple(file.modules.items()), tuple(file.unpacked.items())) for file in files)
@@ -268,7 +279,7 @@ class CoverageRules:
         }
 
     def used_images(
-        self, file: FileCode, capabilities: Iterable[str], *, keeps_portable: bool
+        self, file: FileImages, capabilities: Iterable[str], *, keeps_portable: bool
     ) -> frozenset[str]:
         """Return the architectures of a file whose images some GPUs may use.
 
