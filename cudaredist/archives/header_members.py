@@ -1,10 +1,10 @@
 """The headers in an archive: its files below a folder `include`, with limits."""
 
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import RawIOBase
 from pathlib import PurePosixPath
-from typing import IO, NoReturn, TypeAlias
+from typing import IO, NoReturn
 
 from cudaredist.archives.members import Members
 from cudaredist.archives.zip import ZIP_ERRORS
@@ -20,10 +20,6 @@ _PATH_LIMIT = 200
 _SUFFIXES = frozenset({"", ".h", ".hh", ".hpp", ".hxx", ".cuh", ".inl", ".inc"})
 
 
-HeaderFilter: TypeAlias = Callable[[str], bool]
-"""Whether to read a header, by its path. The others are empty."""
-
-
 def header_path(name: str) -> str | None:
     """Return the path of a member as in `#include`, None if it is not a header."""
     folders, include, path = f"/{name}".partition("/include/")
@@ -35,9 +31,7 @@ def header_path(name: str) -> str | None:
     return str(PurePosixPath(path)) if PurePosixPath(path).suffix in _SUFFIXES else None
 
 
-def headers_of_wheel(
-    file: IO[bytes] | RawIOBase, name: str, is_read: HeaderFilter
-) -> dict[str, bytes]:
+def headers_of_wheel(file: IO[bytes] | RawIOBase, name: str) -> dict[str, bytes]:
     """Return the headers of a wheel by path. Other members are not read.
 
     The checksum of each header is verified. Raises `InvalidArchiveError`.
@@ -49,17 +43,14 @@ def headers_of_wheel(
                 path = header_path(info.filename)
                 if path is None or info.is_dir():
                     continue
-                if not is_read(path):
-                    headers.add(path, ())
-                else:
-                    with archive.open(info) as content:
-                        headers.add(path, iter(lambda: content.read(_CHUNK), b""))
+                with archive.open(info) as content:
+                    headers.add(path, iter(lambda: content.read(_CHUNK), b""))
     except (*ZIP_ERRORS, OSError) as error:
         raise InvalidArchiveError(name, f"not a valid wheel: {error}") from error
     return headers.files
 
 
-def headers_in(members: Members, name: str, is_read: HeaderFilter) -> dict[str, bytes]:
+def headers_in(members: Members, name: str) -> dict[str, bytes]:
     """Return the headers among all members of an archive, by path.
 
     Links count as the header that they lead to. Raises `InvalidArchiveError`.
@@ -70,7 +61,7 @@ def headers_in(members: Members, name: str, is_read: HeaderFilter) -> dict[str, 
         if path is None:
             continue
         if member.kind == "file":
-            headers.add(path, chunks if is_read(path) else ())
+            headers.add(path, chunks)
         elif member.target is not None:
             links[path] = member.target
     for path, target in links.items():

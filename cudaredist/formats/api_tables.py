@@ -35,8 +35,8 @@ class ApiForm(NamedTuple):
     """One form of a name: its declaration in some releases."""
 
     kind: str
-    """`function`, `struct`, `union`, `enum`, `field`, `enumerator`, `typedef` or `macro`; in C++
-    `name`."""
+    """`function`, `struct`, `union`, `enum`, `field`, `enumerator`, `typedef`, `variable` or
+    `macro`; in C++ `name`."""
     name: str
     parent: str
     """The struct, union or enum. Empty for others."""
@@ -65,14 +65,15 @@ class ApiGroup(OwnModel):
         "Value of each enumerator, by enum. The name of an unnamed enum is empty", {}
     )
     typedefs: dict[str, str] = optional("Type of each typedef", {})
+    variables: dict[str, str] = optional("Type of each variable", {})
     macros: dict[str, str] = optional(
         "Value of each macro, or its parameters, such as `(x, y)`. Empty: the value is not an "
         "interface, such as that of a version",
         {},
     )
     names: str = optional(
-        "Names of a header that only compiles as C++: its functions, classes, templates, enums "
-        "and typedefs outside of classes, sorted, separated by spaces",
+        "Names of a header that only compiles as C++: its functions, classes, templates, enums, "
+        "typedefs and variables outside of classes, sorted, separated by spaces",
         "",
     )
     symbols: dict[str, str] = optional(
@@ -85,12 +86,24 @@ class ApiGroup(OwnModel):
     )
 
     def forms(self) -> Iterator[ApiForm]:
-        """Yield the forms of all names."""
+        """Yield the forms of all names, those of types after functions and variables."""
         notes, symbols = self.deprecated, self.symbols
         for name, text in self.functions.items():
             signature = declaration(text, name)
             symbol = symbols.get(name, name)
             yield ApiForm("function", name, "", signature, symbol, notes.get(name))
+        for name, text in self.variables.items():
+            signature = declaration(text, name)
+            yield ApiForm("variable", name, "", signature, "", notes.get(name))
+        yield from self._types()
+        for name, text in self.macros.items():
+            space = "" if text.startswith("(") or not text else " "
+            yield ApiForm("macro", name, "", f"{name}{space}{text}", "", notes.get(name))
+        for name in self.names.split():
+            yield ApiForm("name", name, "", name, "", notes.get(name))
+
+    def _types(self) -> Iterator[ApiForm]:
+        notes = self.deprecated
         for name, kind in self.types.items():
             yield ApiForm(kind, name, "", f"{kind} {name}", "", notes.get(name))
         for parent, fields in self.fields.items():
@@ -105,11 +118,6 @@ class ApiGroup(OwnModel):
         for name, text in self.typedefs.items():
             signature = f"typedef {declaration(text, name)}"
             yield ApiForm("typedef", name, "", signature, "", notes.get(name))
-        for name, text in self.macros.items():
-            space = "" if text.startswith("(") or not text else " "
-            yield ApiForm("macro", name, "", f"{name}{space}{text}", "", notes.get(name))
-        for name in self.names.split():
-            yield ApiForm("name", name, "", name, "", notes.get(name))
 
 
 class UnreadHeader(OwnModel):
@@ -128,7 +136,7 @@ class ApiHeader(OwnModel):
 
 
 class ApiTable(OwnFile):
-    """`api/<package>.json`: the functions, structs, enums and macros of a package's headers."""
+    """`api/<package>.json`: the functions, types, variables and macros of a package's headers."""
 
     package: ApiPackage
     providers: tuple[ApiProvider, ...]

@@ -8,7 +8,6 @@ import zlib
 from functools import partial
 
 from cudaredist.archives.header_members import (
-    HeaderFilter,
     headers_from_bytes,
     headers_in,
     headers_of_wheel,
@@ -22,7 +21,7 @@ from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.fetch_archive import ArchiveRequest
 from cudaredist.tasks import raise_if_stopped
 
-_KIND = "headers/2"
+_KIND = "headers/3"
 """Headers that were read by range requests, or from verified archives."""
 _AHEAD = 1 << 20
 
@@ -33,21 +32,18 @@ class ArchiveHeaders:
     def __init__(self, service: ArchiveService) -> None:
         self._service = service
 
-    def of(self, request: ArchiveRequest, is_read: HeaderFilter) -> tuple[dict[str, bytes], bool]:
-        """Return the headers of an archive, and whether they were in the cache.
-
-        Headers that `is_read` refuses are empty. It must be the same for all runs.
-        """
+    def of(self, request: ArchiveRequest) -> tuple[dict[str, bytes], bool]:
+        """Return the headers of an archive, and whether they were in the cache."""
         cache, sha256 = self._service.cache, request.sha256
         cached = None if cache is None or sha256 is None else cache.get(_KIND, sha256)
         if cached is not None:
             return headers_from_bytes(zlib.decompress(cached)), True
-        headers = self._read(request, is_read)
+        headers = self._read(request)
         if cache is not None and sha256 is not None:
             cache.put(_KIND, sha256, zlib.compress(headers_to_bytes(headers)))
         return headers, False
 
-    def _read(self, request: ArchiveRequest, is_read: HeaderFilter) -> dict[str, bytes]:
+    def _read(self, request: ArchiveRequest) -> dict[str, bytes]:
         service = self._service
         raise_if_stopped(service.stop)
 
@@ -55,10 +51,10 @@ class ArchiveHeaders:
             if file.part is None:
                 raise NotAtSourceError(file.place, "is only read as a whole")
             wheel = RangedFile(partial(self._part, file.part), _AHEAD)
-            return headers_of_wheel(wheel, request.name, is_read)
+            return headers_of_wheel(wheel, request.name)
 
         def whole(members: Members) -> dict[str, bytes]:
-            return headers_in(members, request.name, is_read)
+            return headers_in(members, request.name)
 
         try:
             headers = service.chains[request.bases].consume(request.paths, by_ranges)

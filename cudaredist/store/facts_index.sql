@@ -389,7 +389,7 @@ CREATE TABLE api_forms (
     layer TEXT NOT NULL, -- `local` or `shipped`. `local` takes precedence, for all rows of a package
     package TEXT NOT NULL, -- such as `cuda_cudart`
     header TEXT NOT NULL, -- as in `#include`, such as `cuda_runtime_api.h`
-    kind TEXT NOT NULL, -- `function`, `struct`, `union`, `enum`, `field`, `enumerator`, `typedef`, `macro`, `header`, `name` (in C++) or `unread` (a header that does not parse)
+    kind TEXT NOT NULL, -- `function`, `struct`, `union`, `enum`, `field`, `enumerator`, `typedef`, `variable`, `macro`, `header`, `name` (in C++) or `unread` (a header that does not parse)
     name TEXT NOT NULL, -- such as `cudaMalloc`. Of a field in an unnamed struct its path, such as `handle.fd`. Of a header its path
     parent TEXT NOT NULL, -- the struct, union or enum of a field or enumerator. Empty: none
     signature TEXT NOT NULL, -- the declaration as in C. Of an `unread` header, the reason

@@ -24,7 +24,7 @@ from cudaredist.primitives import parse_label
 from cudaredist.sources.protocol import Settings
 from cudaredist.sources.ranged_file import RangedFile
 from cudaredist.sources.wheel_source import WheelSource
-from cudaredist.tables.api.api_packages import INCLUDED_PACKAGES, PLATFORM, is_read
+from cudaredist.tables.api.api_packages import INCLUDED_PACKAGES, PLATFORM, is_included
 from cudaredist.tables.api.include_tree import INCLUDE_FOLDERS
 from cudaredist.tables.api.stub_headers import MISSING_HEADERS
 from cudaredist.tables.symbols.symbol_table import labels_in
@@ -66,7 +66,7 @@ class Release(NamedTuple):
     uncompiled: set[str]
     """Those that do not, because this machine has no OpenGL, or because they are for nvcc."""
     names: dict[Name, str]
-    """Functions, types, enumerators, macros and fields, with the header of each."""
+    """Functions, types, variables, enumerators, macros and fields, with the header of each."""
 
 
 @cache
@@ -78,7 +78,8 @@ def source() -> WheelSource:
 def headers_of(path: str, package: str) -> Mapping[str, bytes]:
     read = source().part_reader(path)
     assert read is not None
-    return headers_of_wheel(RangedFile(read, 1 << 20), path, lambda name: is_read(package, name))
+    headers = headers_of_wheel(RangedFile(read, 1 << 20), path)
+    return {name: data for name, data in headers.items() if is_included(package, name)}
 
 
 def include_folder(folder: Path, redist: str, package: str, label: str) -> Path:

@@ -89,7 +89,6 @@ class Compiler:
 def _read_block(tokens: Sequence[str], start: int, found: HeaderText) -> int:
     """Read declarations up to the brace that closes, and return its position."""
     position, kind, tag = start, "", ""
-    variable = ""
     while position < len(tokens):
         text = tokens[position]
         if text == "}":
@@ -98,7 +97,7 @@ def _read_block(tokens: Sequence[str], start: int, found: HeaderText) -> int:
             end = _end(tokens, position)
             if "*" in tokens[position + 1 : position + 3]:  # a pointer to a function
                 found.words |= dict.fromkeys(filter(_is_word, tokens[position:end]), "")
-            position, variable = end, ""
+            position = end
         elif text == "{":
             if kind in _RECORDS:
                 members: set[str] = set()
@@ -114,9 +113,7 @@ def _read_block(tokens: Sequence[str], start: int, found: HeaderText) -> int:
                 position = _end(tokens, position)
             kind = ""
         elif text == ";":
-            # Variables are not part of the tables.
-            found.words.pop(variable, None)
-            kind = variable = ""
+            kind = ""
         elif text in _RECORDS or text == "enum":
             kind, tag = text, ""
         elif _is_word(text) and text != _ATTRIBUTE:
@@ -124,7 +121,6 @@ def _read_block(tokens: Sequence[str], start: int, found: HeaderText) -> int:
             if kind:
                 tag = text
                 found.words[text] = kind
-            variable = text if text == "extern" or variable else ""
         position += 1
     return position
 
@@ -189,7 +185,7 @@ def _end(tokens: Sequence[str], start: int) -> int:
 
 
 def declared(compiler: Compiler, header: str, words: Mapping[str, str]) -> set[str] | None:
-    """Return the words that are functions, types or enumerators after a header. None: unknown.
+    """Return the words that a header declares, without macros. None: unknown.
 
     `words` has the kind of each tag. A type without a definition, which is only announced, does not
     count.

@@ -17,7 +17,7 @@ from cudaredist.store.facts_index import Index
 from cudaredist.words import plural
 
 _STATUSES: Sequence[ApiStatus] = ("removed", "changed", "deprecated", "added")
-_KINDS = ("function", "field", "enumerator", "macro", "type", "header", "name")
+_KINDS = ("function", "field", "enumerator", "macro", "type", "variable", "header", "name")
 _PLURALS = {"name": "C++ names"}
 _TYPES = frozenset({"struct", "union", "enum", "typedef"})
 _SHOWN = 12
@@ -171,7 +171,7 @@ def _content(form: Form, typedefs: Typedefs) -> object:
         result = type_of(form.signature.partition("(")[0], typedefs)
         parameters = (type_of(one.text, typedefs).as_parameter() for one in form.parameters)
         return result, tuple(parameters)
-    if form.kind in {"field", "typedef"}:
+    if form.kind in {"field", "typedef", "variable"}:
         return type_of(form.signature, typedefs)
     return form.signature
 

@@ -8,9 +8,11 @@ and the others continue.
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from typing import NamedTuple
 
 from cudaredist.commands.update.report import ApiArchive, ApiReport, UnreadHeader
@@ -29,16 +31,18 @@ from cudaredist.store.temporary_folders import temporary_folder
 from cudaredist.tables.api.api_columns import ApiColumn, ApiColumns, ApiOrigin
 from cudaredist.tables.api.api_packages import (
     API_PACKAGES,
+    CPP_LIBRARY,
     INCLUDED_PACKAGES,
     PLATFORM,
-    is_read,
+    headers_of_cpp,
+    is_included,
     public_headers,
 )
 from cudaredist.tables.api.header_forms import HeaderForms, forms_of_json
-from cudaredist.tables.api.header_process import parse_headers
+from cudaredist.tables.api.header_process import ParseRequest, parse_headers
 from cudaredist.tables.api.include_tree import IncludeTree
 from cudaredist.tables.symbols.label_ranges import KEY_SIZE
-from cudaredist.tasks import each
+from cudaredist.tasks import each, raise_if_stopped
 
 _KIND = "api/1"
 """Names of headers by the hash of their contents, in the cache."""
@@ -66,6 +70,9 @@ class ApiRun(TableRun):
 
     def __post_init__(self) -> None:
         self._headers = ArchiveHeaders(self.service)
+        self._parsers = ThreadPoolExecutor(self.service.jobs, thread_name_prefix="cudaredist")
+        """The threads that wait for the processes of parsers, one for each package."""
+        self._adding = Lock()
 
     def run(self) -> ApiReport:
         """Bring the tables up to the releases of the run.
@@ -79,14 +86,15 @@ class ApiRun(TableRun):
                 self._tables[package] = ApiColumns.of(document)
         self._drop_removed_archives()
         units = list(self._units())
-        self.service.progress.expect(len(units))
+        self.service.progress.expect(sum(len(unit.archives) for unit in units))
         results = each(
             units, self._examine, self.service.jobs, self.service.stop, fail_fast=self.fail_fast
         )
+        self._parsers.shutdown()
         outcomes: list[ApiArchive] = []
         for unit, result in zip(units, results, strict=True):
             if isinstance(result, list):
-                outcomes += (self._add(unit, parsed) for parsed in result)
+                outcomes += result
             else:
                 error = ErrorReport.of(result)
                 outcomes += (_outcome(unit, one, status="failed", error=error) for one in unit[2])
@@ -135,27 +143,32 @@ class ApiRun(TableRun):
         key = (archive.sha256 or "")[:KEY_SIZE]
         return ApiColumn(ApiOrigin(self.store.channel, *names), str(manifest.label), key)
 
-    def _examine(self, unit: _Unit) -> list[_Parsed]:
-        """Read and parse the headers of a unit's archives."""
+    def _examine(self, unit: _Unit) -> list[ApiArchive]:
+        """Read and parse the headers of a unit's archives, and add their names to the tables."""
         own = {archive: self._read(unit.manifest, archive) for archive in unit.archives}
         included: dict[str, bytes] = {}
         for manifest, archive in self._included(unit):
             if archive not in own:
-                included |= self._read(manifest, archive)[0]
-        for headers, _ in own.values():
-            included |= headers
-        public = [public_headers(one.package, headers) for one, (headers, _) in own.items()]
-        forms = self._forms(IncludeTree(included), list(filter(None, public)))
-        self.service.progress.done()
-        nothing = HeaderForms()
-        return [
-            _Parsed(archive, {path: forms.get(path, nothing) for path in headers}, is_cached)
+                included |= _included_headers(archive, self._read(manifest, archive)[0])
+        for archive, (headers, _) in own.items():
+            included |= _included_headers(archive, headers)
+        tree = IncludeTree(included)
+        pending = [
+            (archive, is_cached, headers, self._parsers.submit(self._forms, tree, archive, headers))
             for archive, (headers, is_cached) in own.items()
         ]
+        nothing = HeaderForms()
+        parsed = []
+        for archive, is_cached, headers, future in pending:
+            forms = future.result()
+            names = {path: forms.get(path, nothing) for path in headers}
+            parsed.append(_Parsed(archive, names, is_cached))
+        # The names of all releases take gigabytes, but most are equal in the tables.
+        with self._adding:
+            return [self._add(unit, one) for one in parsed]
 
     def _read(self, manifest: LocalManifest, archive: Archive) -> tuple[dict[str, bytes], bool]:
-        select = partial(is_read, archive.package)
-        return self._headers.of(manifest.request(archive), select)
+        return self._headers.of(manifest.request(archive))
 
     def _included(self, unit: _Unit) -> Iterator[tuple[LocalManifest, Archive]]:
         """Yield the archives of CUDA with headers that those of a unit include."""
@@ -185,28 +198,28 @@ class ApiRun(TableRun):
         return read_release(target, max(labels))
 
     def _forms(
-        self, tree: IncludeTree, packages: Sequence[Sequence[str]]
+        self, tree: IncludeTree, archive: Archive, headers: Mapping[str, bytes]
     ) -> dict[str, HeaderForms]:
-        """Return the names of some packages' headers, from the cache if it has them."""
-        cache = self.service.cache
-        forms: dict[str, HeaderForms] = {}
-        pending: dict[str, Sequence[str]] = {}
-        for public in packages:
-            cached = None if cache is None else cache.get(_KIND, tree.key(public))
-            if cached is not None:
-                forms |= forms_of_json(json.loads(zlib.decompress(cached)))
-            else:
-                pending[tree.key(public)] = public
-        if pending:
-            includers = {
-                path: tree.includers(path, public) for public in pending.values() for path in public
-            }
+        """Return the names of an archive's public headers, from the cache if it has them."""
+        raise_if_stopped(self.service.stop)
+        if archive.package == CPP_LIBRARY:
+            tree = IncludeTree({**tree.headers, **headers})
+            request = ParseRequest(headers_of_cpp(headers), is_library=True)
+        else:
+            public = public_headers(headers)
+            request = ParseRequest({path: tree.includers(path, public) for path in public})
+        cache, key = self.service.cache, tree.key(request.headers)
+        cached = None if cache is None else cache.get(_KIND, key)
+        if cached is not None:
+            forms = forms_of_json(json.loads(zlib.decompress(cached)))
+        elif request.headers:
             with temporary_folder() as folder:
-                forms |= parse_headers(tree.write(folder, includers), includers)
-        for key, public in pending.items():
-            parsed = {path: forms[path] for path in public}
-            if cache is not None and not any(one.is_transient for one in parsed.values()):
-                cache.put(_KIND, key, zlib.compress(json.dumps(parsed).encode()))
+                forms = parse_headers(tree.write(folder, request.headers), request)
+            if cache is not None and not any(one.is_transient for one in forms.values()):
+                cache.put(_KIND, key, zlib.compress(json.dumps(forms).encode()))
+        else:
+            forms = {}
+        self.service.progress.done()
         return forms
 
     # -- the tables
@@ -255,6 +268,11 @@ def _archives_of(manifest: LocalManifest) -> Iterator[Archive]:
         is_known = archive.package in API_PACKAGES and archive.platform == PLATFORM
         if is_known and archive.sha256:
             yield archive
+
+
+def _included_headers(archive: Archive, headers: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the headers of an archive that those of other packages can include."""
+    return {path: data for path, data in headers.items() if is_included(archive.package, path)}
 
 
 def _is_of_major(label: Version, major: str) -> bool:

@@ -15,7 +15,7 @@ class ApiOptions(TableOptions):
 
 @command(ApiOptions)
 def update_api(options: ApiOptions, session: Session) -> int:
-    """Read functions, structs, enums and macros of each release's headers.
+    """Read functions, types, variables and macros of each release's headers.
 
     Examples:
 

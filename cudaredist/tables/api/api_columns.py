@@ -222,7 +222,8 @@ def _header_document(header: _Header, existing: int, releases_of: _Releases) -> 
 def _group(releases: tuple[str, ...], names: Iterable[Declared]) -> ApiGroup:
     sections: dict[str, Any] = defaultdict(dict)
     plain: list[str] = []
-    for one in names:
+    # A header can declare a function and a macro with its name, which counts for callers.
+    for one in sorted(names, key=lambda one: (one.name, one.symbol)):
         full_name = f"{one.parent}.{one.name}" if one.section == "fields" else one.name
         if one.section == "names":
             plain.append(one.name)
@@ -240,7 +241,7 @@ def _group(releases: tuple[str, ...], names: Iterable[Declared]) -> ApiGroup:
 def _declared_in(group: ApiGroup) -> Iterator[Declared]:
     """Yield the names of a document's group."""
     notes, symbols = group.deprecated, group.symbols
-    flat = ("functions", "types", "typedefs", "macros")
+    flat = ("functions", "types", "typedefs", "variables", "macros")
     for section in flat:
         for name, text in getattr(group, section).items():
             symbol = symbols.get(name, "") if section == "functions" else ""

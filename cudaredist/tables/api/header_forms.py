@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 Section: TypeAlias = str
 """The part of a table's group with a name: `functions`, `types`, `fields`, `enumerators`,
-`typedefs`, `macros` or `names`."""
+`typedefs`, `variables`, `macros` or `names`."""
 
 
 class Declared(NamedTuple):

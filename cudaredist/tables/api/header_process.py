@@ -6,12 +6,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from cudaredist.errors import UsageError
 from cudaredist.tables.api.header_forms import HeaderForms, forms_of_json
 
 _SECONDS = 300
-"""Time limit of a package. The slowest of NVIDIA's takes ten seconds."""
+"""Time limit of a package. The slowest of NVIDIA's takes twenty seconds."""
 _MEMORY_MB = 4096
 _STOPPED = HeaderForms(
     error="the parser needs too much time or memory, or fails", is_transient=True
@@ -25,33 +26,39 @@ def require_libclang() -> None:
         raise UsageError(message, hint="run `pip install 'cudaredist[api]'`")
 
 
-def parse_headers(
-    include: Sequence[Path], headers: Mapping[str, Sequence[str]]
-) -> dict[str, HeaderForms]:
+class ParseRequest(NamedTuple):
+    """Headers to parse in one process."""
+
+    headers: Mapping[str, Sequence[str]]
+    """The headers that include each one, or the private headers of each one of a library."""
+    is_library: bool = False
+    """Whether these are the headers of a C++ library, which are parsed together."""
+
+
+def parse_headers(include: Sequence[Path], request: ParseRequest) -> dict[str, HeaderForms]:
     """Return the names of headers in the first folder.
 
-    `headers` has the headers that include each one. If the process ends or reaches the time limit,
-    each header gets a process of its own, and those that stop it have an error.
+    If the process ends or reaches the time limit, each header gets a process of its own, and those
+    that stop it have an error.
     """
-    together = _parse(include, headers)
+    together = _parse(include, request)
     if together is not None:
         return together
     forms: dict[str, HeaderForms] = {}
-    for header, includers in headers.items():
-        forms |= _parse(include, {header: includers}) or {header: _STOPPED}
+    for header, others in request.headers.items():
+        one = ParseRequest({header: others}, request.is_library)
+        forms |= _parse(include, one) or {header: _STOPPED}
     return forms
 
 
-def _parse(
-    include: Sequence[Path], headers: Mapping[str, Sequence[str]]
-) -> dict[str, HeaderForms] | None:
+def _parse(include: Sequence[Path], request: ParseRequest) -> dict[str, HeaderForms] | None:
     """Parse headers in a new process. Return None if it fails."""
-    lines = (_MEMORY_MB * 2**20, [str(path) for path in include], headers)
-    request = "".join(f"{json.dumps(line)}\n" for line in lines)
+    lines = (_MEMORY_MB * 2**20, [str(path) for path in include], *request)
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
     try:
         result = subprocess.run(
             [sys.executable, "-m", "cudaredist.tables.api.header_worker"],
-            input=request.encode(),
+            input=text.encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_SECONDS,

@@ -1,7 +1,7 @@
 """A process that parses headers: libclang can crash, and hostile headers can take all memory.
 
-It reads three lines of JSON from its standard input: the limit of memory in bytes, the folders, and
-the headers with those that include each one. It writes the names of the headers as JSON.
+It reads lines of JSON from its standard input: the limit of memory in bytes, the folders, and the
+parts of a `ParseRequest`. It writes the names of the headers as JSON.
 """
 
 import contextlib
@@ -23,9 +23,11 @@ def _limit_memory(size: int) -> None:
 
 def main() -> None:
     """Parse the headers of the request."""
-    _limit_memory(json.loads(sys.stdin.readline()))
-    parser = HeaderParser([Path(path) for path in json.loads(sys.stdin.readline())])
-    json.dump(parser.parse(json.loads(sys.stdin.readline())), sys.stdout)
+    memory, folders, headers, is_library = map(json.loads, sys.stdin)
+    _limit_memory(memory)
+    parser = HeaderParser([Path(path) for path in folders])
+    parse = parser.parse_library if is_library else parser.parse
+    json.dump(parse(headers), sys.stdout)
 
 
 if __name__ == "__main__":

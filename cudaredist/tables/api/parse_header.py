@@ -30,11 +30,8 @@ _Parsed: TypeAlias = Any
 _Kind = cindex.CursorKind
 _KEEP_GOING = 0x200
 """libclang's `CXTranslationUnit_KeepGoing`: read on after a missing file."""
-_OPTIONS = (
-    cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD
-    | cindex.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES
-    | _KEEP_GOING
-)
+_OPTIONS = cindex.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES | _KEEP_GOING
+_WITH_MACROS = cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD
 _PLATFORM = ("-target", "x86_64-unknown-linux-gnu", "-nostdinc", "-w", "-ferror-limit=0")
 _LANGUAGES = {"c": ("-x", "c", "-std=gnu17"), "c++": ("-x", "c++", "-std=gnu++17")}
 _RECORDS = {_Kind.STRUCT_DECL: "struct", _Kind.UNION_DECL: "union"}
@@ -42,6 +39,7 @@ _CPP_NAMES = frozenset(
     {
         _Kind.CLASS_DECL,
         _Kind.CLASS_TEMPLATE,
+        _Kind.CONCEPT_DECL,
         _Kind.ENUM_DECL,
         _Kind.FUNCTION_DECL,
         _Kind.FUNCTION_TEMPLATE,
@@ -50,6 +48,8 @@ _CPP_NAMES = frozenset(
         _Kind.TYPE_ALIAS_DECL,
         _Kind.TYPE_ALIAS_TEMPLATE_DECL,
         _Kind.UNION_DECL,
+        _Kind.USING_DECLARATION,
+        _Kind.VAR_DECL,
     }
 )
 _CPP_TYPES = frozenset(
@@ -93,7 +93,7 @@ _is_cpp = re.compile(
 _is_word = re.compile(r"[A-Za-z_]\w*").fullmatch
 _marked = re.compile(r"[\\@]deprecated\b[\s:*]*(.*?)(?:\n[\s*]*\n|[\\@]|\*/|$)", re.DOTALL)
 _stated = re.compile(r"\bDeprecated\b[.,:]?\s*(.*?)(?:\*/|$)", re.DOTALL)
-_is_private = re.compile(r"_|.*\b(?:details?|impl|internal)\b", re.IGNORECASE).match
+_is_private = re.compile(r"_|(?:.*_)?(?:details?|impl|internal)(?:_.*)?$", re.IGNORECASE).match
 
 
 class HeaderParser:
@@ -105,6 +105,7 @@ class HeaderParser:
         self._include = [argument for path in include for argument in ("-I", str(path))]
         self._index = cindex.Index.create()
         self._roots = tuple(f"{path}/" for path in include)
+        self._undefined: dict[str, set[str]] = {}
         self._main = [
             name for name in MAIN_HEADERS if any((path / name).is_file() for path in include)
         ]
@@ -117,6 +118,21 @@ class HeaderParser:
         """
         return {header: self._parse(header, includers) for header, includers in headers.items()}
 
+    def parse_library(self, headers: Mapping[str, Sequence[str]]) -> dict[str, HeaderForms]:
+        """Return the names of a C++ library's headers, which are parsed together.
+
+        `headers` has the private headers whose names count as those of each public one.
+        """
+        unit = self._unit([*self._main, *headers], "c++")
+        return {header: self._of_library(unit, header, parts) for header, parts in headers.items()}
+
+    def _of_library(self, unit: "_Unit", header: str, parts: Sequence[str]) -> HeaderForms:
+        macros = tuple(self._names(unit, header).macros())
+        own = (header, *parts)
+        names = sorted({name for path in own for name in _names_in_header(unit, path)})
+        error = next(filter(None, map(unit.first_error, own)), "")
+        return HeaderForms((*macros, *(Declared("names", "", name, "") for name in names)), error)
+
     def _parse(self, header: str, includers: Sequence[str]) -> HeaderForms:
         unit = self._unit([header], "c")
         attempts = [*([one] for one in includers), [*self._main, header]]
@@ -128,7 +144,7 @@ class HeaderParser:
         if not self._has_cpp(header):
             return HeaderForms(declared)
         known = {one.name for one in declared}
-        names = _cpp_names(self._unit([*self._main, header], "c++"), header)
+        names = _cpp_names(self._unit([*self._main, header], "c++", options=_OPTIONS), header)
         return HeaderForms((*declared, *(one for one in names if one.name not in known)))
 
     def _parse_cpp(self, header: str) -> HeaderForms:
@@ -140,7 +156,9 @@ class HeaderParser:
         names = _cpp_names(unit, header)
         return HeaderForms((*self._names(unit, header).macros(), *names), unit.error)
 
-    def _unit(self, sources: Sequence[str], language: str) -> "_Unit":
+    def _unit(
+        self, sources: Sequence[str], language: str, options: int = _OPTIONS | _WITH_MACROS
+    ) -> "_Unit":
         """Parse headers, one after the other."""
         path = str(self._folder / _SOURCE)
         text = "".join(f'#include "{source}"\n' for source in sources)
@@ -150,7 +168,7 @@ class HeaderParser:
             for name in sorted(self._undefined_in(source))
         )
         arguments = [*_LANGUAGES[language], *_PLATFORM, *self._include]
-        parsed = self._index.parse(path, arguments, [(path, text + probes)], _OPTIONS)
+        parsed = self._index.parse(path, arguments, [(path, text + probes)], options)
         return _Unit(parsed, self._roots)
 
     def _names(self, unit: "_Unit", header: str) -> "_CNames":
@@ -158,7 +176,9 @@ class HeaderParser:
 
     def _undefined_in(self, header: str) -> set[str]:
         """Return the macros that a header may undefine."""
-        return set(_undefined.findall(self._text(header)))
+        if header not in self._undefined:
+            self._undefined[header] = set(_undefined.findall(self._text(header)))
+        return self._undefined[header]
 
     def _has_cpp(self, header: str) -> bool:
         """Check if a C header has more names in C++."""
@@ -176,6 +196,7 @@ class _Unit:
         self._roots = roots
         self.error = ""
         """The first error, without the paths of this machine."""
+        self._errors: dict[str, str] = {}
         for included in parsed.get_includes():
             if not str(included.include.name).startswith(tuple(roots)):
                 self._add_error(self._name(included.source), "includes a file of another folder")
@@ -189,7 +210,13 @@ class _Unit:
 
     def _add_error(self, name: str, text: str, line: int = 0) -> None:
         place = f"{name}:{line}" if line else name
-        self.error = self.error or f"{place}: {text}"[:_NOTE_LIMIT]
+        error = f"{place}: {text}"[:_NOTE_LIMIT]
+        self.error = self.error or error
+        self._errors.setdefault(name, error)
+
+    def first_error(self, header: str) -> str:
+        """Return the first error in the lines of one header. Empty: none."""
+        return self._errors.get(header, "")
 
     def _name(self, file: Any) -> str:  # noqa: ANN401 - libclang has no types
         """Return the path of a file as in `#include`."""
@@ -224,7 +251,9 @@ class _Unit:
         """The declarations by file, also those whose name is from a macro."""
         by_address: dict[int | None, list[_Cursor]] = defaultdict(list)
         for cursor in self.parsed.cursor.get_children():
-            by_address[_file_address(cursor)].append(cursor)
+            # Most of the cursors are uses of macros.
+            if cursor.kind != _Kind.MACRO_INSTANTIATION:
+                by_address[_file_address(cursor)].append(cursor)
         return {self._name(cursors[0].location.file): cursors for cursors in by_address.values()}
 
 
@@ -263,6 +292,9 @@ class _CNames:
                 yield from self._enum(cursor)
             elif cursor.kind == _Kind.TYPEDEF_DECL:
                 yield from self._typedef(cursor)
+            elif cursor.kind == _Kind.VAR_DECL:
+                text, note = _text_of(cursor.type), _deprecation(cursor)
+                yield Declared("variables", "", cursor.spelling, text, "", note)
         yield from self.macros()
 
     def _name_of(self, cursor: _Cursor) -> str:
@@ -462,18 +494,26 @@ def _plain(text: str) -> str:
 
 def _cpp_names(unit: _Unit, header: str) -> Iterator[Declared]:
     """Yield the names of a header outside of classes."""
-    for name in sorted(set(_names_in(unit, header, unit.own(header), ""))):
+    for name in sorted(set(_names_in_header(unit, header))):
         yield Declared("names", "", name, "")
+
+
+def _names_in_header(unit: _Unit, header: str) -> Iterator[str]:
+    yield from _names_in(unit, header, unit.own(header), "")
 
 
 def _names_in(unit: _Unit, header: str, cursors: Iterable[_Cursor], space: str) -> Iterator[str]:
     for cursor in cursors:
         name = cursor.spelling
         if cursor.kind == _Kind.NAMESPACE:
-            inner = f"{space}{name}::" if name else space
-            if not _is_private(name or ""):
+            is_inline = bool(cindex.conf.lib.clang_Cursor_isInlineNamespace(cursor))
+            inner = space if is_inline or not name else f"{space}{name}::"
+            if is_inline or not _is_private(name or ""):
                 yield from _names_in(unit, header, unit.inside(cursor, header), inner)
         elif cursor.kind in {_Kind.LINKAGE_SPEC, _Kind.UNEXPOSED_DECL}:
             yield from _names_in(unit, header, unit.inside(cursor, header), space)
         elif cursor.kind in _CPP_NAMES and _is_word(name) and _is_complete(cursor):
-            yield f"{space}{name}"
+            # Outside of namespaces, names such as __float2half are public, and declarations such as
+            # `using std::size_t` only repeat another name.
+            is_private = name.startswith("_") if space else cursor.kind == _Kind.USING_DECLARATION
+            yield from () if is_private else (f"{space}{name}",)

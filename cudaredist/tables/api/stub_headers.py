@@ -1,10 +1,11 @@
 """Small headers in place of those of a compiler and a C library.
 
 libclang's wheel has no `stddef.h`, and headers of this machine would give other results elsewhere.
-The C++ library is empty: names of C++ are listed without their types.
 Types of other projects and packages, such as OpenGL and NCCL, are declared as far as headers of
 CUDA use them.
 """
+
+from cudaredist.tables.api.stub_cpp_library import CPP_HEADERS, CPP_LIBRARY_TEXT
 
 _STDDEF = """\
 #pragma once
@@ -16,6 +17,7 @@ typedef __WCHAR_TYPE__ wchar_t;
 #else
 #define NULL __null
 #endif
+typedef struct { long long integer; long double number; } max_align_t;
 #define offsetof(type, member) __builtin_offsetof(type, member)
 """
 _INTEGERS = "".join(
@@ -59,15 +61,14 @@ _LIMITS = """\
 #define LLONG_MAX __LONG_LONG_MAX__
 #define ULLONG_MAX (LLONG_MAX * 2ULL + 1ULL)
 """
-_FLOAT = """\
-#pragma once
-#define FLT_MAX __FLT_MAX__
-#define FLT_MIN __FLT_MIN__
-#define FLT_EPSILON __FLT_EPSILON__
-#define DBL_MAX __DBL_MAX__
-#define DBL_MIN __DBL_MIN__
-#define DBL_EPSILON __DBL_EPSILON__
-"""
+_FLOAT = "#pragma once\n#define FLT_RADIX __FLT_RADIX__\n" + "".join(
+    f"#define {of}_{name} __{of}_{name}__\n"
+    for of in ("FLT", "DBL", "LDBL")
+    for name in (
+        *("MAX", "MIN", "EPSILON", "DIG", "MANT_DIG"),
+        *("MIN_EXP", "MAX_EXP", "MIN_10_EXP", "MAX_10_EXP"),
+    )
+)
 _EXTERN = ('#ifdef __cplusplus\nextern "C" {\n#endif\n', "#ifdef __cplusplus\n}\n#endif\n")
 
 
@@ -86,9 +87,25 @@ _STDIO = _c(
     "size_t fwrite(const void *, size_t, size_t, FILE *);\nint fflush(FILE *);\n"
 )
 _STDLIB = _c(
+    "typedef struct { int quot, rem; } div_t;\ntypedef struct { long quot, rem; } ldiv_t;\n"
+    "typedef struct { long long quot, rem; } lldiv_t;\n"
     "void *malloc(size_t);\nvoid *calloc(size_t, size_t);\nvoid *realloc(void *, size_t);\n"
     "void free(void *);\nvoid abort(void);\nvoid exit(int);\nint abs(int);\n"
-    "char *getenv(const char *);\nint atoi(const char *);\n"
+    "char *getenv(const char *);\nint atoi(const char *);\nlong atol(const char *);\n"
+    "long long atoll(const char *);\ndouble atof(const char *);\nint atexit(void (*)(void));\n"
+    "void _Exit(int);\nlong labs(long);\nlong long llabs(long long);\nint rand(void);\n"
+    "div_t div(int, int);\nldiv_t ldiv(long, long);\nlldiv_t lldiv(long long, long long);\n"
+    "void qsort(void *, size_t, size_t, int (*)(const void *, const void *));\n"
+    "void *bsearch(const void *, const void *, size_t, size_t,\n"
+    "              int (*)(const void *, const void *));\n"
+    "int mblen(const char *, size_t);\nsize_t mbstowcs(wchar_t *, const char *, size_t);\n"
+    "int mbtowc(wchar_t *, const char *, size_t);\nint wctomb(char *, wchar_t);\n"
+    "size_t wcstombs(char *, const wchar_t *, size_t);\n"
+    "void srand(unsigned);\ndouble strtod(const char *, char **);\nint system(const char *);\n"
+    "long double strtold(const char *, char **);\nfloat strtof(const char *, char **);\n"
+    "long long strtoll(const char *, char **, int);\n"
+    "unsigned long strtoul(const char *, char **, int);\n"
+    "unsigned long long strtoull(const char *, char **, int);\n"
     "long strtol(const char *, char **, int);\n"
 )
 _STRING = _c(
@@ -99,17 +116,38 @@ _STRING = _c(
     "char *strncpy(char *, const char *, size_t);\nchar *strcat(char *, const char *);\n"
     "char *strchr(const char *, int);\nchar *strrchr(const char *, int);\n"
     "char *strstr(const char *, const char *);\nchar *strdup(const char *);\n"
+    "void *memchr(const void *, int, size_t);\nchar *strncat(char *, const char *, size_t);\n"
+    "int strcoll(const char *, const char *);\nsize_t strcspn(const char *, const char *);\n"
+    "char *strpbrk(const char *, const char *);\nchar *strrchr(const char *, int);\n"
+    "size_t strspn(const char *, const char *);\nchar *strtok(char *, const char *);\n"
+    "size_t strxfrm(char *, const char *, size_t);\nchar *strerror(int);\n"
 )
-_MATH = _c(
-    "".join(
-        f"double {name}(double);\nfloat {name}f(float);\n"
-        for name in ("fabs", "sqrt", "sin", "cos", "tan", "exp", "log", "floor", "ceil", "round")
-    )
-    + "double pow(double, double);\nfloat powf(float, float);\ndouble fmax(double, double);\n"
-    "double fmin(double, double);\nfloat fmaxf(float, float);\nfloat fminf(float, float);\n"
-    "double ldexp(double, int);\nfloat ldexpf(float, int);\n"
-    '#define INFINITY __builtin_inff()\n#define NAN __builtin_nanf("")\n'
-    "#define isnan(x) __builtin_isnan(x)\n#define isinf(x) __builtin_isinf(x)\n"
+_MATH_OF_ONE = (
+    "acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor lgamma "
+    "log log10 log1p log2 logb nearbyint rint round sin sinh sqrt tan tanh tgamma trunc"
+)
+_MATH_OF_TWO = "atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder"
+_MATH_TYPES = (("double", ""), ("float", "f"), ("long double", "l"))
+_MATH_KINDS = "isfinite isinf isnan isnormal signbit"
+
+
+def _math_of(of: str, end: str) -> str:
+    """Return the declarations of functions for a floating-point type."""
+    lines = [f"{of} {name}{end}({of});" for name in _MATH_OF_ONE.split()]
+    lines += (f"{of} {name}{end}({of}, {of});" for name in _MATH_OF_TWO.split())
+    lines += (f"{of} {name}{end}({of}, int);" for name in ("ldexp", "scalbn"))
+    lines.append(f"{of} fma{end}({of}, {of}, {of});")
+    lines.append(f"{of} frexp{end}({of}, int *);\n{of} modf{end}({of}, {of} *);\n")
+    return "\n".join(lines)
+
+
+_MATH = (
+    _c("".join(_math_of(of, end) for of, end in _MATH_TYPES))
+    + '#define INFINITY __builtin_inff()\n#define NAN __builtin_nanf("")\n'
+    "#define FP_NAN 0\n#define FP_INFINITE 1\n#define FP_ZERO 2\n#define FP_SUBNORMAL 3\n"
+    "#define FP_NORMAL 4\n#ifdef __cplusplus\n"
+    + "".join(f"template <class T> bool {name}(T);\n" for name in _MATH_KINDS.split())
+    + "#else\n#define isnan(x) __builtin_isnan(x)\n#define isinf(x) __builtin_isinf(x)\n#endif\n"
 )
 _STDARG = """\
 #pragma once
@@ -135,6 +173,8 @@ _ASSERT = """\
 """
 _TIME = _c(
     "typedef long time_t;\ntypedef long clock_t;\n"
+    "struct tm { int tm_sec, tm_min, tm_hour, tm_mday, tm_mon, tm_year, tm_wday, tm_yday; };\n"
+    "time_t time(time_t *);\nclock_t clock(void);\ndouble difftime(time_t, time_t);\n"
     "struct timespec { time_t tv_sec; long tv_nsec; };\n"
     "struct timeval { time_t tv_sec; long tv_usec; };\n"
 )
@@ -209,6 +249,9 @@ STUBS: dict[str, str] = {
     "netinet/in.h": "#include <sys/socket.h>\n",
     "fcntl.h": _c(""),
     "features.h": "#pragma once\n#define __GLIBC_PREREQ(major, minor) 1\n",
+    "linux/futex.h": _c(""),
+    "sys/syscall.h": _c(""),
+    "semaphore.h": _c("typedef union { char size[32]; long align; } sem_t;\n"),
     "sched.h": _c("int sched_yield(void);\n"),
     "pthread.h": "#include <sys/types.h>\n",
     "xmmintrin.h": _VECTORS,
@@ -237,27 +280,7 @@ STUBS: dict[str, str] = {
 
 for _name in ("assert", "float", "limits", "math", "stddef", "stdint", "stdio", "stdlib", "string"):
     # Some headers of C include one of these in any language, such as those of cuTENSOR 1.7.
-    STUBS[f"c{_name}"] = f"#include <{_name}.h>\n#ifdef __cplusplus\nnamespace std {{}}\n#endif\n"
-for _name in (
-    "algorithm",
-    "array",
-    "atomic",
-    "chrono",
-    "fstream",
-    "functional",
-    "initializer_list",
-    "iostream",
-    "limits",
-    "memory",
-    "new",
-    "ostream",
-    "sstream",
-    "stdexcept",
-    "string",
-    "string_view",
-    "tuple",
-    "type_traits",
-    "utility",
-    "vector",
-):
-    STUBS[_name] = "namespace std {}\n"
+    STUBS[f"c{_name}"] = f"#include <{_name}.h>\n#ifdef __cplusplus\n#include <utility>\n#endif\n"
+STUBS["utility"] = CPP_LIBRARY_TEXT
+for _name in sorted(CPP_HEADERS):
+    STUBS.setdefault(_name, "#include <utility>\n")

@@ -25,10 +25,6 @@ FILES = {
 }
 
 
-def everything(_: str) -> bool:
-    return True
-
-
 def wheel(files: dict[str, bytes]) -> io.BytesIO:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -60,8 +56,8 @@ def test_headers_of_both_kinds_of_archives_are_the_same() -> None:
     expected = {"cuda.h": FILES["include/cuda.h"], "nv/target": FILES["include/nv/target"]}
     name = "cuda_cudart-linux-x86_64-12.9.79-archive.tar.xz"
     members = ((member, iter((data,))) for member, data in read_all(name, packed(name, FILES)))
-    assert headers_in(members, name, everything) == expected
-    assert headers_of_wheel(wheel(FILES), "a.whl", everything) == expected
+    assert headers_in(members, name) == expected
+    assert headers_of_wheel(wheel(FILES), "a.whl") == expected
     assert headers_from_bytes(headers_to_bytes(expected)) == expected
 
 
@@ -69,13 +65,8 @@ def test_link_is_the_header_that_it_leads_to() -> None:
     name = "cudnn-linux-x86_64-9.9.0-archive.tar.xz"
     files: Files = {"include/cudnn_v9.h": b"int f(void);", "include/cudnn.h": "cudnn_v9.h"}
     members = ((member, iter((data,))) for member, data in read_all(name, packed(name, files)))
-    headers = headers_in(members, name, everything)
+    headers = headers_in(members, name)
     assert headers == dict.fromkeys(("cudnn.h", "cudnn_v9.h"), b"int f(void);")
-
-
-def test_headers_that_are_not_read_are_empty() -> None:
-    headers = headers_of_wheel(wheel(FILES), "a.whl", lambda path: path == "cuda.h")
-    assert headers == {"cuda.h": b"int f(void);", "nv/target": b""}
 
 
 @pytest.mark.parametrize(
@@ -91,13 +82,13 @@ def test_headers_beyond_a_limit_are_refused(
 ) -> None:
     patch(f"cudaredist.archives.header_members.{limit}", value)
     with pytest.raises(InvalidArchiveError, match=reason):
-        headers_of_wheel(wheel(FILES), "a.whl", everything)
+        headers_of_wheel(wheel(FILES), "a.whl")
 
 
 def test_damaged_wheel_is_refused() -> None:
     data = bytearray(wheel(FILES).getvalue())
     data[60] ^= 0xFF
     with pytest.raises(InvalidArchiveError, match="not a valid wheel"):
-        headers_of_wheel(io.BytesIO(bytes(data)), "a.whl", everything)
+        headers_of_wheel(io.BytesIO(bytes(data)), "a.whl")
     with pytest.raises(InvalidArchiveError, match="not a valid wheel"):
-        headers_of_wheel(io.BytesIO(b"text"), "a.whl", everything)
+        headers_of_wheel(io.BytesIO(b"text"), "a.whl")

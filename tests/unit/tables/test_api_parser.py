@@ -9,8 +9,9 @@ pytest.importorskip("clang", reason="needs libclang: pip install 'cudaredist[api
 
 from support.patching import Patch
 
+from cudaredist.tables.api.api_packages import headers_of_cpp
 from cudaredist.tables.api.header_forms import Declared, HeaderForms
-from cudaredist.tables.api.header_process import parse_headers
+from cudaredist.tables.api.header_process import ParseRequest, parse_headers
 from cudaredist.tables.api.include_tree import IncludeTree
 from cudaredist.tables.api.parse_header import HeaderParser
 
@@ -61,6 +62,8 @@ def rows(found: HeaderForms) -> set[tuple[str, str, str, str]]:
         ("typedef enum { first } e;", ("types", "", "e", "enum")),
         ("typedef struct s *handle;", ("typedefs", "", "handle", "s *")),
         ("typedef void (*done)(int x);", ("typedefs", "", "done", "void (*)(int)")),
+        ("extern const struct s *all;", ("variables", "", "all", "const s *")),
+        ("static const int sizes[2] = {1, 2};", ("variables", "", "sizes", "const int[2]")),
         ("#define SIZE 64", ("macros", "", "SIZE", "64")),
         ("#define SIZE \\\n(64)", ("macros", "", "SIZE", "(64)")),
         ("#define LEGACY ((void *)0x1)", ("macros", "", "LEGACY", "((void*)0x1)")),
@@ -148,6 +151,64 @@ def test_header_of_cpp_gives_top_level_names(tmp_path: Path) -> None:
     assert [one.name for one in found.declared] == ["color", "lib::half", "lib::pair"]
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("namespace lib { inline namespace v1 { int f(); } }", ["lib::f"]),
+        ("namespace lib { inline namespace __4 { int f(); int __g(); } }", ["lib::f"]),
+        ("namespace lib { namespace scan_detail { int f(); } }", []),
+        ("namespace lib { constexpr int size = 3; }", ["lib::size"]),
+        ("namespace a { class x {}; } namespace b { using a::x; }", ["a::x", "b::x"]),
+        ("#include <cstddef>\nusing std::size_t; namespace a { size_t f(); }", ["a::f"]),
+        ("#include <type_traits>\nnamespace a { using std::enable_if_t; }", ["a::enable_if_t"]),
+        ("class __half {};", ["__half"]),
+    ],
+)
+def test_names_of_cpp_are_those_of_callers(text: str, names: list[str], tmp_path: Path) -> None:
+    found = forms(tmp_path, text)
+    assert not found.error
+    assert [one.name for one in found.declared] == names
+
+
+def test_library_of_cpp_gives_names_of_public_headers(tmp_path: Path) -> None:
+    files = {
+        "lib/main.h": '#include "lib/__parts/part.h"\nnamespace lib { int f(); }\n#define SIZE 64',
+        "lib/parts.h": '#include "lib/__parts/part.h"\nnamespace lib { int g(part); }',
+        "lib/broken.h": "namespace lib { unknown f(int); int h(); }",
+        "lib/__parts/part.h": "#pragma once\nnamespace lib { struct part {}; }",
+    }
+    tree = IncludeTree({path: text.encode() for path, text in files.items()})
+    folders = tree.write(tmp_path, files)
+    found = parse_headers(folders, ParseRequest(headers_of_cpp(files), is_library=True))
+    assert found.keys() == {"lib/main.h", "lib/parts.h", "lib/broken.h"}
+    named = {path: {one.name for one in names.declared} for path, names in found.items()}
+    assert named["lib/main.h"] == {"SIZE", "lib::f"}
+    assert named["lib/parts.h"] == {"lib::g", "lib::part"}
+    assert "lib::h" in named["lib/broken.h"]
+    errors = {path: names.error for path, names in found.items() if names.error}
+    assert errors == {"lib/broken.h": "lib/broken.h:1: unknown type name 'unknown'"}
+
+
+@pytest.mark.parametrize(
+    ("private", "public"),
+    [
+        ("cuda/std/__optional/optional.h", "cuda/std/optional"),
+        ("cuda/std/__tuple_dir/get.h", "cuda/std/tuple"),
+        ("cuda/std/detail/libcxx/include/__functional/hash.h", "cuda/std/functional"),
+        ("cccl/thrust/detail/pair.inl", "cccl/thrust/pair.h"),
+        ("cccl/thrust/detail/config.h", None),
+        ("cub/agent/agent_scan.cuh", None),
+    ],
+)
+def test_private_header_belongs_to_public_one(private: str, public: str | None) -> None:
+    headers = (
+        *("cuda/std/optional", "cuda/std/tuple", "cuda/std/functional"),
+        *("cccl/thrust/pair.h", "cub/cub.cuh"),
+    )
+    parts = headers_of_cpp([private, *headers])
+    assert parts == {header: [private] if header == public else [] for header in headers}
+
+
 def test_names_of_headers_in_extern_c_do_not_count(tmp_path: Path) -> None:
     files = {
         "a.h": "int f(void);",
@@ -216,6 +277,6 @@ def test_process_loses_only_the_header_that_stops_it(tmp_path: Path, patch: Patc
         "c.h": "int g(void);",
     }
     tree = IncludeTree({path: text.encode() for path, text in files.items()})
-    found = parse_headers(tree.write(tmp_path, files), dict.fromkeys(files, ()))
+    found = parse_headers(tree.write(tmp_path, files), ParseRequest(dict.fromkeys(files, ())))
     assert [bool(found[path].error) for path in files] == [False, True, False]
     assert found["b.h"].is_transient
