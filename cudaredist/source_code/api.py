@@ -271,6 +271,10 @@ class _FormRow(NamedTuple):
     api_set: int
 
 
+class _NameRow(NamedTuple):
+    name: str
+
+
 class _SetRow(NamedTuple):
     api_set: int
     label: str
@@ -289,9 +293,25 @@ _FORMS = Question(
     _FormRow,
     f"""
     SELECT kind, name, parent, package, header, signature, symbol, deprecated, api_set
-    FROM api_forms AS own
-    WHERE document IN (SELECT document FROM api_providers WHERE redist = ?) AND {_CURRENT}
+    FROM api_forms
+    WHERE document IN (SELECT document FROM api_providers AS own WHERE redist = ? AND {_CURRENT})
+        AND {{condition}}
     ORDER BY name, parent, header, signature""",
+)
+_CHANGING = """(
+    kind IN ('unread', 'header')
+    OR name IN (SELECT value FROM json_each(?)) OR symbol IN (SELECT value FROM json_each(?)))"""
+"""The condition that a form belongs to one of some names, or to the headers."""
+_CHANGING_NAMES = Question(
+    _NameRow,
+    """
+    WITH changing AS (
+        SELECT name, symbol, parent FROM api_forms
+        WHERE api_set IN (SELECT value FROM json_each(?))
+    )
+    SELECT name FROM changing UNION SELECT symbol FROM changing WHERE symbol != ''
+    UNION SELECT parent FROM changing WHERE parent != ''
+    UNION SELECT name FROM api_forms WHERE kind = 'typedef'""",
 )
 _SETS = Question(
     _SetRow,
@@ -308,8 +328,17 @@ _KNOWN = Question(
 )
 
 
-def read_api(index: Index, redist: str) -> Api:
-    """Return the API of a product from the tables of its packages."""
+def api_releases(index: Index, redist: str) -> tuple[Version, ...]:
+    """Return the releases of a product with known headers, in ascending order."""
+    return tuple(sorted(map(parse_label, {row.label for row in index.ask(_KNOWN, redist)})))
+
+
+def read_api(index: Index, redist: str, between: tuple[Version, Version] | None = None) -> Api:
+    """Return the API of a product from the tables of its packages.
+
+    `between` two releases, the API has only the names whose forms differ, and typedefs: most names
+    never change.
+    """
     known_rows = index.ask(_KNOWN, redist)
     releases = sorted(map(parse_label, {row.label for row in known_rows}))
     bits = {str(label): 1 << bit for bit, label in enumerate(releases)}
@@ -319,6 +348,12 @@ def read_api(index: Index, redist: str) -> Api:
     sets: dict[int, int] = defaultdict(int)
     for one in index.ask(_SETS, redist):
         sets[one.api_set] |= bits.get(one.label, 0)
-    rows = index.ask(_FORMS, redist)
+    if between is None:
+        rows = index.ask(_FORMS.where("TRUE"), redist)
+    else:
+        first, second = (bits.get(str(label), 0) for label in between)
+        changing = [one for one, own in sets.items() if bool(own & first) != bool(own & second)]
+        names = [row.name for row in index.ask(_CHANGING_NAMES, changing)]
+        rows = index.ask(_FORMS.where(_CHANGING), redist, names, names)
     forms = (Form(*row[:-1], sets[row.api_set]) for row in rows if row.api_set in sets)
     return Api(releases, forms, known)

@@ -16,7 +16,7 @@ from cudaredist.commands.diff.comparable import (
     of_package_set,
 )
 from cudaredist.commands.diff.compare import compare
-from cudaredist.commands.diff.report import Delta, DiffReport, Move, PackageDelta
+from cudaredist.commands.diff.report import Delta, DiffReport, Move
 from cudaredist.commands.diff.text import diff_markdown, diff_text
 from cudaredist.formats.features import ExaminedArchive, Features, Library
 from cudaredist.manifests.manifest_values import Manifest
@@ -123,31 +123,23 @@ def swapped(report: DiffReport) -> DiffReport:
 
     def turned(delta: Delta) -> Delta:
         words = {"old": delta.new, "new": delta.old, "added": delta.gone, "gone": delta.added}
-        return delta.model_copy(update=words)
+        return delta.changed(**words)
 
     def moved_back(move: Move) -> Move:
         words = {"old": move.new, "new": move.old, "added": move.gone, "gone": move.added}
-        return move.model_copy(update=words)
+        return move.changed(**words)
 
     packages = tuple(
-        PackageDelta.model_validate(
-            package.model_dump()
-            | {
-                "status": other[package.status],
-                "deltas": tuple(turned(delta).model_dump() for delta in package.deltas),
-            }
-        )
+        package.changed(status=other[package.status], deltas=tuple(map(turned, package.deltas)))
         for package in report.packages
     )
-    return report.model_copy(
-        update={
-            "old": report.new,
-            "new": report.old,
-            "packages": packages,
-            "platforms": report.platforms and turned(report.platforms),
-            "moves": tuple(sorted(map(moved_back, report.moves), key=lambda m: (m.old, m.new))),
-            "tables": tuple(map(turned, report.tables)),
-        }
+    return report.changed(
+        old=report.new,
+        new=report.old,
+        packages=packages,
+        platforms=report.platforms and turned(report.platforms),
+        moves=tuple(sorted(map(moved_back, report.moves), key=lambda m: (m.old, m.new))),
+        tables=tuple(map(turned, report.tables)),
     )
 
 

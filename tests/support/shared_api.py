@@ -26,11 +26,6 @@ def sharing_api() -> Iterator[None]:
         return apis[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (
-            "commands.diff.api_changes",
-            "commands.diff.diff_releases",
-            "source_code.audit_source",
-        ):
-            patch.setattr(f"cudaredist.{module}.read_api", shared_api)
+        patch.setattr("cudaredist.source_code.audit_source.read_api", shared_api)
         patch.setattr("cudaredist.source_code.audit_source.Judge", cache(Judge))
         yield

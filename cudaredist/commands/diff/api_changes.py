@@ -10,7 +10,7 @@ from cudaredist.errors import IncompleteError, UnknownNameError, UsageError
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, corrected
 from cudaredist.primitives import Version, find_release
-from cudaredist.source_code.api import Api, Form, History, read_api
+from cudaredist.source_code.api import Api, Form, History, api_releases, read_api
 from cudaredist.source_code.c_types import Typedefs, type_of
 from cudaredist.source_code.judge_use import argument_changes
 from cudaredist.store.facts_index import Index
@@ -51,11 +51,12 @@ def compare_apis(old: str, new: str, index: Index) -> ApiDiffReport:
             f"--api requires two releases of one product, not of {redist} and {other}",
             hint=f"run `{corrected(f'{other}@{second}', f'{redist}@{second}')}`",
         )
-    api = read_api(index, redist)
-    if not api.releases:
+    releases = api_releases(index, redist)
+    if not releases:
         hint = f"run `{command_line('update-api')}`"
         raise IncompleteError(f"no tables of APIs for {redist} in the data", hint=hint)
-    before, after = _release(first, api), _release(second, api)
+    before, after = _release(first, releases), _release(second, releases)
+    api = read_api(index, redist, (before, after))
     changes = tuple(api_changes(api, before, after))
     unknown = api.packages_without(before) | api.packages_without(after)
     notes = [f"unknown in one of the releases: {', '.join(sorted(unknown))}"] if unknown else []
@@ -98,11 +99,10 @@ def _parts(text: str) -> tuple[str, str]:
     return redist, label
 
 
-def _release(text: str, api: Api) -> Version:
-    label = find_release(text, api.releases)
+def _release(text: str, releases: Sequence[Version]) -> Version:
+    label = find_release(text, releases)
     if label is None:
-        known = [str(release) for release in api.releases]
-        raise UnknownNameError("release of the tables of APIs", text, known)
+        raise UnknownNameError("release of the tables of APIs", text, map(str, releases))
     return label
 
 

@@ -178,7 +178,7 @@ def _field_deltas(before: Fields, after: Fields) -> Iterator[Delta]:
         if old != new and (old or new) and not is_coverage(field):
             changes[_delta(field, old, new)].append(place)
     for delta, places in changes.items():
-        yield delta.model_copy(update={"places": tuple(sorted(filter(None, places)))})
+        yield delta.changed(places=tuple(sorted(filter(None, places))))
     yield from coverage_deltas(before, after)
 
 

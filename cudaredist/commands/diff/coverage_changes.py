@@ -69,7 +69,7 @@ def coverage_deltas(
     for (old, new, common_places), gpus in in_order:
         side = "gone" if _rank(old) < _rank(new) else "added"
         change = Delta(field=COVERAGE, places=common_places, old=old, new=new)
-        yield change.model_copy(update={side: tuple(gpus)})
+        yield change.changed(**{side: tuple(gpus)})
 
 
 def _rank(text: str) -> int:

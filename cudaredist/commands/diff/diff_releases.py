@@ -106,12 +106,13 @@ def compare_releases(
     report = compare(first, second, names)
     if first.redist and second.redist and first.redist != second.redist:
         note = f"different redistributables: {first.redist} and {second.redist}"
-        return report.model_copy(update={"notes": (note,)})
+        return report.changed(notes=(note,))
     update: dict[str, object] = {"vulnerabilities": vulnerability_changes(first, second, known)}
     if index is not None and first.redist is not None:
-        labels = (parse_label(side.name.rpartition("@")[2]) for side in (first, second))
-        update["api"] = api_counts(read_api(index, first.redist), *labels)
-    return report.model_copy(update=update)
+        before, after = (parse_label(one.name.rpartition("@")[2]) for one in (first, second))
+        api = read_api(index, first.redist, (before, after))
+        update["api"] = api_counts(api, before, after)
+    return report.changed(**update)
 
 
 def compare_in_order(
@@ -134,7 +135,7 @@ def compare_in_order(
     pairs = zip(list(releases)[1:], pairwise(sides), strict=True)
     reports = {label: compare(old, new, names) for label, (old, new) in pairs}
     return {
-        label: report.model_copy(update={"api": api_counts(api, before, label)})
+        label: report.changed(api=api_counts(api, before, label))
         for before, (label, report) in zip(releases, reports.items(), strict=False)
     }
 

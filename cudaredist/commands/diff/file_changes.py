@@ -142,7 +142,7 @@ def file_changes(old: Comparable, new: Comparable) -> tuple[FileChange, ...]:
     for place in sorted(old.paths.keys() & new.paths.keys(), key=natural_order):
         for change in _folded(old.paths[place], new.paths[place]):
             places[change].append(place)
-    changes = (change.model_copy(update={"places": tuple(at)}) for change, at in places.items())
+    changes = (change.changed(places=tuple(at)) for change, at in places.items())
     return tuple(sorted(changes, key=_order))
 
 
@@ -281,5 +281,5 @@ def run_path_changes(old: Comparable, new: Comparable) -> tuple[RunPathChange, .
     for (place, package, was, now), paths in files.items():
         change = RunPathChange(package=package, old=was, new=now, files=tuple(sorted(paths)))
         places[change].append(place)
-    changes = (change.model_copy(update={"places": tuple(at)}) for change, at in places.items())
+    changes = (change.changed(places=tuple(at)) for change, at in places.items())
     return tuple(sorted(changes, key=lambda each: (each.package, each.old, each.new, each.places)))

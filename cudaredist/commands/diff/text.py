@@ -158,8 +158,8 @@ def _parts_of(package: PackageDelta) -> Iterator[PackageDelta]:
         return
     version = [delta for delta in package.deltas if delta.field == "version"]
     breaking = [delta for delta in breaking if delta not in version]
-    yield package.model_copy(update={"deltas": (*breaking, *version)})
-    yield package.model_copy(update={"deltas": (*rest, *version), "parts": ()})
+    yield package.changed(deltas=(*breaking, *version))
+    yield package.changed(deltas=(*rest, *version), parts=())
 
 
 def _title_of(package: PackageDelta) -> str:
@@ -239,8 +239,8 @@ def _without(package: PackageDelta, shared: Mapping[tuple[str, str], list[str]])
         added = tuple(name for name in delta.added if ("+", name) not in shared)
         gone = tuple(name for name in delta.gone if ("-", name) not in shared)
         if added or gone:
-            deltas.append(delta.model_copy(update={"added": added, "gone": gone}))
-    return package.model_copy(update={"deltas": tuple(deltas)})
+            deltas.append(delta.changed(added=added, gone=gone))
+    return package.changed(deltas=tuple(deltas))
 
 
 # -- packages
