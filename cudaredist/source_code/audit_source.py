@@ -4,7 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNameError, UsageError
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    IncompleteError,
+    UnknownNameError,
+    UsageError,
+)
 from cudaredist.formats.settings import IgnoredFinding
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, find_release
@@ -78,7 +85,7 @@ def audit_source(
         findings=findings,
         notes=tuple(_notes(trees, skipped)),
         skipped=tuple(skipped),
-        exit_code=EXIT_FINDINGS if failing else EXIT_OK,
+        exit_code=EXIT_FINDINGS if failing else EXIT_INCOMPLETE if skipped else EXIT_OK,
     )
 
 

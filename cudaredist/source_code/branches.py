@@ -10,7 +10,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cudaredist.source_code.conditions import Macro, Macros, Value, evaluate, tokens_of
+from cudaredist.source_code.conditions import (
+    STEPS_OF_TOKEN,
+    Macro,
+    Macros,
+    Value,
+    evaluate,
+    tokens_of,
+)
 from cudaredist.source_code.work_limit import WorkLimit
 
 _is_other_platform = re.compile(
@@ -90,7 +97,7 @@ class Evaluator:
             # The value is the same for all releases.
             macros = [macros[0]._replace(releases=self.all_releases)] if macros else []
         for each in macros:
-            self.work.spend(len(tokens))
+            self.work.spend(STEPS_OF_TOKEN * len(tokens))
             known = ChainMap(undefined, each.known) if others else each.known
             value = evaluate(tokens, Macros(known, each.has_header, self.work))
             true |= each.releases if value is None or value else 0

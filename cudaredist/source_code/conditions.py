@@ -21,6 +21,8 @@ _token = re.compile(
     re.DOTALL | re.ASCII,
 ).finditer
 _number = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?:[uU]?[lLzZ]{0,2}[uU]?)").fullmatch
+STEPS_OF_TOKEN = 4
+"""The work to evaluate a token of a condition."""
 _TOKENS_LIMIT = 2_000
 _DEPTH_LIMIT = 40
 _MACRO_DEPTH_LIMIT = 16
@@ -80,7 +82,7 @@ class _Expansion:
 
     def expand(self, words: list[str], hidden: frozenset[str]) -> list[str]:
         """Return tokens with replaced macros. `hidden` ones are being replaced."""
-        self._macros.work.spend(len(words))
+        self._macros.work.spend(STEPS_OF_TOKEN * len(words))
         if len(hidden) > _MACRO_DEPTH_LIMIT:
             raise _InvalidError
         expanded: list[str] = []

@@ -43,6 +43,8 @@ _INTEGERS = frozenset(
     ]
 )
 _CCCL = "cuda_cccl"
+_OWN_RELEASES = ("nvtx3/", "CL/")
+"""Folders with the headers of libraries that have releases of their own."""
 _UNUSED = frozenset(("attic", "dead", "deadcode", "disabled", "obsolete", "unused"))
 """Folders with code that is not compiled."""
 _DEVICES = frozenset(
@@ -375,11 +377,13 @@ def _is_unused(path: str) -> bool:
 def _is_of_others(use: Use, history: History) -> bool:
     """Check if other libraries can have a name, such as the headers of OpenCL.
 
-    Projects can use a release of CCCL of their own.
+    Projects can use a release of CCCL or NVTX of their own.
     """
+    headers = [use.name] if use.kind == "header" else [form.header for form in history.forms]
+    if all(header.startswith(_OWN_RELEASES) for header in headers):
+        return True
     if use.kind == "header":
-        packages = {form.package for form in history.forms}
-        return use.name.startswith("CL/") or _CCCL in packages
+        return any(form.package == _CCCL for form in history.forms)
     return not _is_nvidia_name(use.name)
 
 

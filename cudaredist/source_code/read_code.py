@@ -61,12 +61,16 @@ _AFTER_PARAMETERS = frozenset({"{", ";", "noexcept", "const"})
 """Tokens after the parameters of a declaration."""
 _ARGUMENTS_LIMIT = 2_000
 """Tokens of a call that are read."""
+_STEPS_OF_TOKEN = 5
+"""The work to read a token again."""
 _DEFINITION_LIMIT = 200
 """Tokens of a macro that a condition can have."""
-_CALL_AROUND_LIMIT = 64
+_CALL_AROUND_LIMIT = 24
 """Tokens between a name and the beginning of the call around it."""
 _TEMPLATE_LIMIT = 64
 """Tokens of a template's arguments that are read."""
+_COMPARISONS_LIMIT = 16
+"""Comparisons with `<` in a call after which no template is expected."""
 _VARIANTS = ("_Ctx", "_64", "_v2", "_v3", "_v4")
 """Ends of the names of functions that a source can use instead of those without them."""
 _TEMPLATE_MARKS = frozenset({"<", ">", ">>", "::", ",", "*", "&"})
@@ -441,13 +445,23 @@ def _end_of(tokens: Sequence[Token], start: int) -> int:
     return len(tokens)
 
 
-def arguments_after(text: str) -> tuple[tuple[str, ...], ...] | None:
-    """Return the arguments of a call whose parentheses begin a text, None if it is no call."""
+def arguments_after(text: str, work: WorkLimit) -> tuple[tuple[str, ...], ...] | None:
+    """Return the arguments of a call whose parentheses begin a text, None if it is no call.
+
+    Raises `TooMuchWorkError` for a hostile text.
+    """
     if not text.startswith("("):
         return None
-    tokens = [*SourceText(text).tokens()]
-    end = _end_of(tokens, 0)
-    return _arguments(tokens[1:end]) if end < len(tokens) else None
+    tokens: list[Token] = []
+    depth = 0
+    for token in SourceText(text).tokens():
+        work.spend(_STEPS_OF_TOKEN)
+        depth += token.text in _OPENING
+        depth -= token.text in _CLOSING
+        if depth == 0:
+            return _arguments(tokens[1:])
+        tokens.append(token)
+    return None
 
 
 def _arguments(tokens: Sequence[Token]) -> tuple[tuple[str, ...], ...] | None:
@@ -456,13 +470,15 @@ def _arguments(tokens: Sequence[Token]) -> tuple[tuple[str, ...], ...] | None:
         return ()
     arguments: list[list[str]] = [[]]
     depth = 0
-    template_end = 0
+    template_end = comparisons = 0
     for position, token in enumerate(tokens):
         text = token.text
         if text in {"...", "__VA_ARGS__"}:
             return None
-        if text == "<" and position > template_end and tokens[position - 1].kind == "name":
+        may_be_template = position > template_end and comparisons < _COMPARISONS_LIMIT
+        if text == "<" and may_be_template and tokens[position - 1].kind == "name":
             template_end = _end_of_template(tokens, position)
+            comparisons += template_end == position
         depth += text in _OPENING
         depth -= text in _CLOSING
         if text == "," and depth == 0 and position > template_end:

@@ -70,16 +70,16 @@ class FileReader:
                 data = _read_limited(file.path)
         except ReadError as error:
             return FileFacts(file.name, reason=error.strerror)
-        includes = code = None
-        if is_plain(file.name):
-            code = read_plain(data, self._interest, self._evaluator.all_releases, file.name)
-        else:
-            includes = includes_of(data)
-            if self._concerns(data):
-                try:
-                    code = read_code(data, self._interest, self._evaluator)
-                except TooMuchWorkError:
-                    return FileFacts(file.name, len(data), _TOO_MUCH, includes)
+        is_text = is_plain(file.name)
+        includes = None if is_text else includes_of(data)
+        code = None
+        try:
+            if is_text:
+                code = read_plain(data, self._interest, self._evaluator.all_releases, file.name)
+            elif self._concerns(data):
+                code = read_code(data, self._interest, self._evaluator)
+        except TooMuchWorkError:
+            return FileFacts(file.name, len(data), _TOO_MUCH, includes)
         if code is not None:
             code.path = file.name
         return FileFacts(file.name, len(data), includes=includes, code=code)

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from cudaredist.source_code.branches import Context
 from cudaredist.source_code.read_code import CodeFile, Interest, Use, arguments_after
 from cudaredist.source_code.tokens import decode
+from cudaredist.source_code.work_limit import WorkLimit
 
 _word = re.compile(
     r"(?P<comment>\#[^\n]*|//[^\n]*)|(?P<text>\"[^\"\n]*\"|'[^'\n]*')|(?P<name>[^\W\d]\w*)",
@@ -18,8 +19,12 @@ _NAMES_IN_TEXT = (".t", ".lua")
 
 
 def read_plain(data: bytes, interest: Interest, releases: int, path: str) -> CodeFile:
-    """Return the names of an API in a text, outside of comments and strings."""
+    """Return the names of an API in a text, outside of comments and strings.
+
+    Raises `TooMuchWorkError` for a hostile file.
+    """
     file = CodeFile()
+    work = WorkLimit(len(data))
     text = decode(data)
     lines: list[int] | None = None
     context = Context(releases)
@@ -33,6 +38,6 @@ def read_plain(data: bytes, interest: Interest, releases: int, path: str) -> Cod
         if lines is None:
             lines = [each.start() for each in re.finditer("\n", text)]
         line = 1 + bisect_left(lines, match.start())
-        arguments = arguments_after(text[match.end() : match.end() + _CALL_LIMIT])
+        arguments = arguments_after(text[match.end() : match.end() + _CALL_LIMIT], work)
         file.uses.append(Use("text", name, line, context, arguments))
     return file

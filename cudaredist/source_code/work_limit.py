@@ -5,7 +5,7 @@ Work is counted in steps, not in time, so that two runs have equal results.
 
 _STEPS_PER_BYTE = 5
 """The limit for each byte of a file."""
-_LEAST = 20_000
+_LEAST = 200_000
 """The limit of an empty file."""
 
 

@@ -77,6 +77,8 @@ def _verdict(report: SourceReport) -> str:
             if counts[level]
         ),
     ]
+    if report.skipped:
+        parts.append(f"{plural(len(report.skipped), 'file')} not read")
     text = f"{', '.join(parts)}. Compared with CUDA {report.required_cuda}."
     if len(report.releases) > 1:
         releases = report.compiles.replace(" ", ", ") or "none of them"

@@ -226,6 +226,13 @@ def test_range_reports_the_releases_that_compile(run: Run) -> None:
     assert run("audit", "--source", "src", "--require-cuda", "12.9").exit_code == 0
 
 
+def test_header_with_own_releases_is_not_sure(run: Run) -> None:
+    _write(b"#include <nvtx3/nvtx3.hpp>\n")
+    assert _findings(run, "src", "--require-cuda", "12.4") == [
+        (1, "perhaps", "added later", "nvtx3/nvtx3.hpp")
+    ]
+
+
 def test_report_has_both_forms_and_the_line(run: Run) -> None:
     _write(f"\n{_PREFETCH}(p, n, 0, s);\n".encode())
     call = ("audit", "--source", "src", "--require-cuda", "13.0")
@@ -269,6 +276,22 @@ def test_odd_files_are_read_or_reported(run: Run) -> None:
     paths = {finding["path"] for finding in report["findings"] if finding["exit_code"]}
     assert paths == {"a.cu", "b.cu", "d.cu"}
     assert report["skipped"] == ["c.cu (needs too much work)", "e.cu (larger than 16 MB)"]
+
+
+def test_file_that_is_not_read_makes_the_answer_incomplete(run: Run) -> None:
+    _write(b"x" * (17 << 20))
+    result = expect_output(run("audit", "--source", "src", "--require-cuda", "13.0"), 3)
+    assert "No findings, 1 file not read." in result.stdout
+    assert "note: not read: a.cu (larger than 16 MB)" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["a.py", "a.cu"])
+def test_call_with_many_comparisons_or_calls_ends(run: Run, name: str) -> None:
+    _write(
+        f"{_PREFETCH}({'a<b,' * 900}1);\n".encode() * 90 + f"{_PREFETCH}(".encode() * 9_000, name
+    )
+    result = run("audit", "--source", "src", "--require-cuda", "13.0", "--json")
+    assert json.loads(result.stdout)["skipped"] == [f"{name} (needs too much work)"]
 
 
 @pytest.mark.parametrize(
