@@ -38,13 +38,19 @@ DRIVERS = {
     f"cudaredist.formats.{name}" for name in ("advisories", "base", "driver_policy", "set_policy")
 }
 """The models of the policy of drivers and of security bulletins."""
+SETTINGS = {"cudaredist.formats.base", "cudaredist.formats.settings"}
+"""The models of the configuration file."""
+GPUS = {f"cudaredist.formats.{name}" for name in ("coverage", "driver_policy", "policy")}
+"""The models of coverage by device code, and of policies about drivers and CUDA releases."""
 MODELS: dict[str, set[str]] = {
+    "config": SETTINGS,
     "which libnccl.so.2": set(),
     "which nsys": set(),
     "query SELECT(1)": set(),
     "versions --offline": set(),
     "which --symbol ncclCommSplit": set(),
     "explain package nccl": set(),
+    "explain gpu V100": TABLES | GPUS | {"cudaredist.formats.set_policy"},
     "explain nvcc 13.0": TABLES,
     "explain cuda 13.0": TABLES | DRIVERS,
     "explain driver 580": DRIVERS,
@@ -69,7 +75,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("call", MODELS)
 def test_lookup_imports_only_listed_models(data: Path, tmp_path: Path, call: str) -> None:
     imported = tmp_path / "imported"
-    folders = ["--data-dir", data, "--no-shipped-data"]
+    folders = [] if call == "config" else ["--data-dir", data, "--no-shipped-data"]
     command = [sys.executable, "-c", PROGRAM, *call.split(), *folders]
     variables = {"IMPORTED": str(imported), "CUDAREDIST_CACHE_DIR": str(tmp_path / "cache")}
     # The first call makes the index, and the second one notes that it is current.

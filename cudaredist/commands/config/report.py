@@ -1,38 +1,38 @@
 """The report of config."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from cudaredist.cli.options import SettingOrigin
 from cudaredist.cli.text import columns
-from cudaredist.formats.base import OwnModel
-from cudaredist.formats.report import Answer
+from cudaredist.formats.plain_report import PlainAnswer, PlainEntry
 from cudaredist.words import printable
 
 
-class Setting(OwnModel):
+class Setting(PlainEntry):
     """A setting with its value and origin."""
 
-    name: str = Field(description="As in the configuration file")
-    value: str | int | float | bool | list[str] | None = Field(
-        description="Null: the default depends on the command"
-    )
+    name: Annotated[str, Field(description="As in the configuration file")]
+    value: Annotated[
+        str | int | float | bool | list[str] | None,
+        Field(description="Null: the default depends on the command"),
+    ]
     origin: SettingOrigin
 
 
-class ConfigReport(Answer):
+class ConfigReport(PlainAnswer):
     """The result of config."""
 
     command: Literal["config"] = "config"
-    path: str | None = Field(description="The configuration file. Null: none")
-    ignored: tuple[str, ...] = Field(
-        default=(), description="Further configuration files, which are not read"
-    )
+    path: Annotated[str | None, Field(description="The configuration file. Null: none")]
+    ignored: Annotated[
+        tuple[str, ...], Field(description="Further configuration files, which are not read")
+    ] = ()
     settings: tuple[Setting, ...]
-    sets: tuple[str, ...] = Field(default=(), description="The declared package sets")
-    shipped_data: str = Field(description="The folder of the shipped data and policy")
+    sets: Annotated[tuple[str, ...], Field(description="The declared package sets")] = ()
+    shipped_data: Annotated[str, Field(description="The folder of the shipped data and policy")]
 
 
 def config_text(report: ConfigReport) -> Iterator[str]:

@@ -43,11 +43,13 @@ class _File(NamedTuple):
 
 _FILES = Question(
     _File,
-    f"""
+    """
     SELECT folder, CASE path WHEN '' THEN name ELSE path || '/' || name END AS whole_path
     FROM folder_files JOIN folders ON id = folder
-    WHERE {_GLOB.format("whole_path")}""",
+    WHERE {condition}""",
 )
+_WITH_NAME = _FILES.where("name = ?")
+_WITH_PATH = _FILES.where(_GLOB.format("whole_path"))
 
 
 class _Folder(NamedTuple):
@@ -307,9 +309,11 @@ def _matching_files(index: Index, name: str) -> dict[int, dict[str, OutputName]]
     """
     matches: dict[int, dict[str, OutputName]] = defaultdict(dict)
     pattern, glob = _pattern(name), glob_of(name)
+    # Names have an index.
+    files = _WITH_PATH if not {*"*?[/"}.isdisjoint(glob) else _WITH_NAME
     paths = grouped(
         (file.folder, file.whole_path)
-        for file in index.ask(_FILES, glob)
+        for file in index.ask(files, glob)
         if pattern.match(file.whole_path)
     )
     for folder in index.ask(_FOLDERS, paths):
