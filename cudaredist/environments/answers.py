@@ -236,10 +236,25 @@ class Answers:
         if use.loaded.found_by == "library-path":
             return self._environment.fix(use.soname, [use]).repair
         owner = self._owners.of(use.loaded.file)
+        if owner is None and least is not None:
+            return self._newer_of_conda(use, least)
         if owner is None or owner.project not in self._data.catalog.projects():
             return None
         versions = f">={least}" if least else f">{owner.version}"
         return self._environment.repairs.install(owner.project, SpecifierSet(versions))
+
+    def _newer_of_conda(self, use: Use, least: str) -> Repair | None:
+        """Return the installation of a newer library in no Python package, such as cuDNN."""
+        if self._environment.environment.kind != "conda environment":
+            return None
+        known = self._data.catalog.providers(use.soname, use.user.platforms)
+        project = next((library.project for library in known if library.project), None)
+        if project is None:
+            return None
+        install = Install(project, SpecifierSet(f">={least}"))
+        path = self._environment.environment.path
+        repair = Repair(installer="conda", environment=path, installs=(install,))
+        return repair if repair.is_possible else None
 
     def _mixed_cudnn(self) -> ErrorAnswer:
         """Return the packages of the loaded libraries of cuDNN."""

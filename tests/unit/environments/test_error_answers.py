@@ -92,6 +92,19 @@ def test_version_that_torch_was_compiled_with_is_required(tmp_path: Path) -> Non
     assert answer.hint == "pip install 'nvidia-cudnn-cu12>=9.8.0'"
 
 
+def test_old_library_of_conda_has_the_command_of_conda(tmp_path: Path) -> None:
+    (tmp_path / "conda-meta").mkdir()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / CUDNN).write_bytes(library(CUDNN, "old"))
+    site = tmp_path / "lib/python3.12/site-packages"
+    program = elf(needed=[CUDNN], runpath="$ORIGIN/../../..")
+    install(site, "jaxlib", "0.8.1", {"jaxlib/a.so": program})
+    text = "Loaded runtime CuDNN library: 9.5.1 but source was compiled with: 9.8.0."
+    (answer,) = answers(tmp_path, text)
+    assert answer.path == f"lib/{CUDNN}"
+    assert answer.hint == f"conda install --prefix {tmp_path} 'cudnn>=9.8.0'"
+
+
 # -- compilers, GPUs and drivers
 
 
