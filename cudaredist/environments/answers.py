@@ -54,6 +54,8 @@ class Answers:
             # A library that does not load is the cause.
             if not about_libraries or self._is_needed(sonames):
                 yield self._symbol(name, sonames)
+        for name in message.driver_symbols:
+            yield self._driver_symbol(name)
         yield from about_libraries
         for name in message.torch_symbols:
             yield self._torch_symbol(name)
@@ -184,6 +186,18 @@ class Answers:
         if version is None:
             return None
         return self._environment.repairs.install(first.project, SpecifierSet(f">={version}"))
+
+    def _driver_symbol(self, name: str) -> ErrorAnswer:
+        """Return the copies of the driver's library, of which one lacks a symbol."""
+        copies = self._files.paths_named(["libcuda.so.1"])
+        message = f"{name} is named like a function of libcuda.so.1, a part of NVIDIA's driver. "
+        if copies:
+            message += f"The environment has {some_of(copies)}, which must not come first"
+        else:
+            message += "The installed driver is too old to have it, or a stub or an older copy of "
+            message += "its library comes first"
+        path = next(iter(copies), None)
+        return ErrorAnswer(kind="driver", name=name, message=message, path=path)
 
     # -- libraries
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -10,7 +11,7 @@ from cudaredist.formats.library_policy import LibraryPolicy
 from cudaredist.hints import again
 from cudaredist.programs.library_names import NAME_LIMIT
 from cudaredist.programs.program import Catalog
-from cudaredist.sets.library_names import find_external, stem_of
+from cudaredist.sets.library_names import DRIVER_OWNERS, find_external, stem_of
 from cudaredist.store.facts_index import Index
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern, is_symbol
 from cudaredist.wheel_projects import other_project
@@ -145,6 +146,8 @@ class ErrorMessage(NamedTuple):
     """Whether the driver's library and kernel module are of different versions."""
     is_compiler: bool = False
     """Whether a compiler does not know the GPU."""
+    driver_symbols: Names = ()
+    """Symbols with names like those of the driver."""
     others: Names = ()
     """Libraries of others that are not found. An environment may not explain them."""
     statuses: tuple[Names, ...] = ()
@@ -172,10 +175,13 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
     if _is_word(text.strip()):
         named.append(text.strip())
     symbols: dict[str, Names] = {}
+    driver_symbols: list[str] = []
     for name in _first(filter(is_symbol, named)):
         sonames = index.exporting(SymbolPattern(name))
         if sonames:
             symbols[name] = sonames
+        elif _is_driver_symbol(name, policy):
+            driver_symbols.append(name)
     users = _first(filter(_is_shared_object, _find_users(text)))
     libraries: dict[str, list[str]] = {}
     others = []
@@ -207,6 +213,7 @@ def parse_message(text: str, index: Index, catalog: Catalog, policy: LibraryPoli
         ptx=None if versions is None else (versions[1], versions[2]),
         is_mixed_driver=_is_mixed_driver(text) is not None,
         is_compiler=_is_compiler(text) is not None,
+        driver_symbols=tuple(driver_symbols),
         others=tuple(others),
         statuses=tuple(_statuses(text, catalog)),
     )
@@ -268,6 +275,17 @@ def _absent_files(text: str) -> Iterator[str]:
 def _is_of_driver(name: str, policy: LibraryPolicy) -> bool:
     external = find_external(name, policy)
     return external is not None and external.owner == "driver"
+
+
+def _is_driver_symbol(name: str, policy: LibraryPolicy) -> bool:
+    """Check if a symbol is named like a function of the driver, such as `cuMemcpyBatchAsync`."""
+    beginnings = (
+        beginning
+        for entry in policy.external
+        if entry.owner in DRIVER_OWNERS
+        for beginning in entry.symbols
+    )
+    return any(fnmatchcase(name, f"{beginning}*") for beginning in beginnings)
 
 
 def _cuda_of(number: str) -> str:

@@ -15,8 +15,7 @@ from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.programs.program import AuditRequirements
 from cudaredist.programs.report import ErrorAnswer
 from cudaredist.store.cache import Cache
-from cudaredist.store.data_folder import Store
-from cudaredist.store.facts_index import Index
+from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
 DATA = REPOSITORY / "data"
 CUDNN, FOLDER = "libcudnn.so.9", "nvidia/cudnn/lib"
@@ -30,14 +29,19 @@ LIBRARIES = [
 TABLES = {CUDNN: table(CUDNN, {"9.5.1": ["old"], "9.8.0": ["old", "new"]}, f"@@{CUDNN}")}
 
 
+class SymbolsOfCudnn:
+    """An index with the symbols of cuDNN. The shipped one takes long to make."""
+
+    def exporting(self, pattern: SymbolPattern) -> tuple[str, ...]:
+        return (CUDNN,) if pattern.text.startswith("cudnn") else ()
+
+
 def answers(site: Path, text: str) -> list[ErrorAnswer]:
     """Return the answers to a message."""
     data = audit_data(LIBRARIES, TABLES)._replace(
         drivers=DriverPolicy.model_validate_json((DATA / "policy/drivers.json").read_bytes()),
     )
-    # No symbol is looked up.
-    index = Index(Store(DATA, channel="wheels"), Cache(site.with_suffix(".index")))
-    message = parse_message(text, index, data.catalog, data.policy)
+    message = parse_message(text, SymbolsOfCudnn(), data.catalog, data.policy)  # type: ignore[arg-type] # all that it needs
     reader = ProgramReader(cache=Cache(site.with_suffix(".cache")), paths=[site])
     report = audit_report(reader.read_all(), data, AuditRequirements(), message)
     return [*report.answers]
@@ -170,6 +174,13 @@ def test_driver_of_two_versions_is_explained(
     text = "Error 803: system has unsupported display driver / cuda driver combination"
     (answer,) = answers(tmp_path, text)
     assert words in answer.message
+
+
+def test_symbol_of_the_driver_needs_a_later_driver(tmp_path: Path) -> None:
+    install(tmp_path, "example", "1.0", {"example/a.so": elf()})
+    (answer,) = answers(tmp_path, "a.so: undefined symbol: cuMemcpyBatchAsync_v2")
+    assert "cuMemcpyBatchAsync_v2 is named like a function of libcuda.so.1" in answer.message
+    assert "too old to have it" in answer.message
 
 
 # -- libraries of other packages
