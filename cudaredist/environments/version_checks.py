@@ -5,7 +5,6 @@ earlier CUDA minor than the compiler. Neither METADATA nor the symbols have this
 the file contains the text of the check, and the version of its PTX is that of the compiler.
 """
 
-import mmap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +23,9 @@ from cudaredist.tables.driver_support import release_of_ptx
 
 _CHECK = b" is too old; it is version "
 """The text of the check, between the name of the library and its version."""
+_BLOCK = 1 << 20
+_TEXT_LIMIT = 300
+"""Bytes of the end of a block that may begin a text."""
 
 
 class RefusedLibrary(NamedTuple):
@@ -82,10 +84,11 @@ def _minor_of_build(file: ProgramFile, policy: DriverPolicy) -> str | None:
 
 def _checks(file: ProgramFile, soname: str) -> bool:
     """Check if a file composes a library's name, and checks its version. Raises `ReadError`."""
-    name = f"{stem_of(soname)}.so.\0".encode()
-    with (
-        ReadingFrom(file.path),
-        Path(file.path).open("rb") as stream,
-        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content,
-    ):
-        return content.find(name) >= 0 and content.find(_CHECK) >= 0
+    missing = {f"{stem_of(soname)}.so.\0".encode(), _CHECK}
+    end = b""
+    with ReadingFrom(file.path), Path(file.path).open("rb") as stream:
+        while missing and (block := stream.read(_BLOCK)):
+            data = end + block
+            missing = {text for text in missing if text not in data}
+            end = data[-_TEXT_LIMIT:]
+    return not missing

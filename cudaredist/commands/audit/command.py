@@ -104,11 +104,11 @@ class AuditOptions(Options):
 
         Of standard input, at most one byte more than the limit is read.
         """
+        if self.error != "-":
+            return self.error
         from cudaredist.environments.error_message import SIZE_LIMIT
         from cudaredist.store.files import read_standard_input
 
-        if self.error != "-":
-            return self.error
         return read_standard_input(SIZE_LIMIT).decode(errors="replace")
 
     def requirements(self) -> "AuditRequirements":

@@ -56,8 +56,9 @@ def findings(site: Path) -> list[Finding]:
     return list(JudgedEnvironment(load_all(environment, data), data).findings())
 
 
-def test_library_older_than_the_build_is_refused(tmp_path: Path) -> None:
-    put(tmp_path)
+@pytest.mark.parametrize("start", [0, (1 << 20) - 0x400])
+def test_library_older_than_the_build_is_refused(tmp_path: Path, start: int) -> None:
+    put(tmp_path, bytes(start) + CHECK)
     (finding,) = findings(tmp_path)
     assert (finding.kind, finding.exit_code) == ("requirement", 1)
     assert "was compiled for CUDA 12.9" in finding.message
