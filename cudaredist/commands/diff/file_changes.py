@@ -77,6 +77,8 @@ def _match_others(gone: set[PackageFile], came: set[PackageFile]) -> list[FilePa
     """Match the files of only one side each."""
     pairs: list[FilePair] = []
     for rule in _rules(max((file.path.count("/") for file in gone), default=0) + 1):
+        if not gone or not came:
+            break
         found = list(_unique_pairs(gone, came, rule))
         pairs += found
         gone -= {pair.old for pair in found if pair.old}
