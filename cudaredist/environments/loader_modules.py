@@ -2,8 +2,9 @@
 
 No list of packages is needed: each package with a library of its own is examined. Modules in the
 folder of such a file, in its top folder and in the packages there count as those of the package,
-because the loader of a file may be in another distribution. A module names its libraries in one of
-these ways, also in a JSON file of its package:
+because the loader of a file may be in another distribution, and so do the modules that these
+packages import. A module names its libraries in one of these ways, also in a JSON file of its
+package:
 
 - `load_nvidia_dynamic_lib("cublas")` of cuda-pathfinder, which also loads the libraries that its
   own table lists for this one. If the argument is a variable, all names in the module count.
@@ -53,6 +54,7 @@ _find_files = re.compile(
     r"['\"](?:[^'\"\s]{0,200}/)?(lib[\w*-]{1,60}\.so[\w.*\[\]-]{0,40})['\"]"
 ).findall
 _find_composed = re.compile(r"\blib\{\w{1,60}\}(\*?)").findall
+_find_imported = re.compile(r"^from \.(\w{1,60}) import", re.MULTILINE).findall
 _find_json = re.compile(r"['\"]([\w.-]{1,100}\.json)['\"]").findall
 _find_functions = re.compile(r"^def (\w{1,100})\(", re.MULTILINE).finditer
 _find_specs = re.compile(r"name=\"(\w{1,60})\"").split
@@ -69,7 +71,7 @@ def module_rules(
     described = {project for rule in known if not rule.is_optional for project in rule.projects}
     own = (file for file in files.elf_files if file not in files.nvidia_files)
     by_project = grouped((files.owners.project_of(file), file) for file in own)
-    reader = _ModuleReader(files) if files.cuda else None
+    reader = _ModuleReader(files) if files.nvidia_files else None
     for project, libraries in by_project.items():
         package = files.environment.distributions.get(project)
         if package is None or project in described or reader is None:
@@ -167,6 +169,7 @@ def _dependencies_in(site: str) -> Mapping[str, Collection[str]]:
 def _modules_of(package: Distribution, files: Iterable[ProgramFile]) -> Iterator[str]:
     """Yield the modules next to files of a package, those in their top folders, and packages there.
 
+    The modules that these packages import follow last, because only the first modules are read.
     Unreadable folders have findings of their own.
     """
     folders: dict[str, bool] = {}
@@ -174,6 +177,7 @@ def _modules_of(package: Distribution, files: Iterable[ProgramFile]) -> Iterator
         top = posixpath.relpath(file.path, package.site).partition("/")[0]
         folders.setdefault(posixpath.dirname(file.path), False)
         folders[f"{package.site}/{top}"] = True
+    packages: list[str] = []
     for folder, is_top in folders.items():
         if not folder.startswith(f"{package.site}/"):
             continue
@@ -181,8 +185,14 @@ def _modules_of(package: Distribution, files: Iterable[ProgramFile]) -> Iterator
             paths = sorted(entry.path for entry in entries)
             modules = [path for path in paths if path.endswith(".py")]
             inner = (f"{path}/__init__.py" for path in paths if "." not in posixpath.basename(path))
-            modules += filter(os.path.isfile, inner if is_top else ())
+            packages += filter(os.path.isfile, inner if is_top else ())
             yield from filter(_is_plain, modules)
+    packages = list(filter(_is_plain, dict.fromkeys(packages)))
+    yield from packages
+    for path in packages:
+        imported = _find_imported(foreign_text(Path(path), _MODULE_LIMIT))
+        modules = [f"{posixpath.dirname(path)}/{name}.py" for name in dict.fromkeys(imported)]
+        yield from filter(os.path.isfile, modules)
 
 
 def _json_files(text: str, package: Distribution) -> Iterator[str]:

@@ -353,3 +353,19 @@ def test_module_of_another_package_in_the_same_folder_loads_a_library(tmp_path: 
     install(tmp_path, "example", "1.0", {"example/core.so": user(CUBLAS, "old")})
     (each,) = loaded(tmp_path)
     assert (each.found_by, findings(tmp_path)) == ("preloaded", [])
+
+
+@pytest.mark.parametrize(("code", "count"), [("from .load import *\n", 0), ("import os\n", 1)])
+def test_module_that_a_package_imports_loads_an_opened_library(
+    tmp_path: Path, code: str, count: int
+) -> None:
+    """nvshmem.core imports init_fini.py, and no file needs a CUDA library."""
+    put_cublas(tmp_path, "old")
+    install(tmp_path, "cuda-pathfinder", "1.0", {})
+    files: dict[str, bytes | str] = {
+        "example/bindings/a.so": elf(sections={".rodata": f"\0{CUBLAS}\0".encode()}),
+        "example/core/__init__.py": code,
+        "example/core/load.py": 'load_nvidia_dynamic_lib("cublas")',
+    }
+    install(tmp_path, "example", "1.0", files, requires=["nvidia-cublas-cu12"])
+    assert [finding.exit_code for finding in findings(tmp_path)] == [1] * count
