@@ -169,8 +169,8 @@ def main() -> None:
 def first_call(folder: Path) -> float:
     """Return the CPU of the first call of a wheel, in S."""
     root = Path(__file__).parent.parent
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, root]
-    subprocess.run(build, check=True, capture_output=True)
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+    subprocess.run([*build, str(root)], check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "package")

@@ -178,7 +178,15 @@ _UNEXAMINED = Question(
 )
 WITHOUT_FILES = "(contents IS NULL OR NOT has_files OR unlisted > 0)"
 """The condition that not all files of an archive are known."""
-_WITHOUT_WHEEL = "archives.id NOT IN (SELECT archive FROM wheel_contents)"
+# The view `wheel_contents` would be read as a whole, which takes long if there are many releases.
+_WITHOUT_WHEEL = """NOT (
+    archives.contents IS NULL AND current_releases.channel = 'redist' AND EXISTS (
+        SELECT 1 FROM archives AS wheel JOIN main.releases AS own ON own.id = wheel.release
+        WHERE (wheel.package, wheel.version, wheel.platform)
+                = (archives.package, archives.version, archives.platform)
+            AND wheel.variant IS archives.variant AND wheel.contents IS NOT NULL
+            AND own.channel = 'wheels' AND own.redist = current_releases.redist
+    ))"""
 WITHOUT_LIBRARIES = f"({WITHOUT_FILES} AND {_WITHOUT_WHEEL})"
 """The condition that not all libraries of an archive are known, not even by a wheel."""
 WITHOUT_SYMBOLS = f"""(
