@@ -74,8 +74,8 @@ LIMITS = {
     "explain package libcublas": Limit(1.4),
     "explain gpu V100": Limit(1.4, today=3.05),
     "explain api cudaMalloc": Limit(1.4),
-    "diff cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=6),
-    "diff --api cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=4.7),
+    "diff cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=4.3),
+    "diff --api cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=3),
     "check --offline": Limit(25, unit="S"),
     "build --cuda 13.0 --platform linux-x86_64": Limit(25, unit="S"),
     # The goal of all sets is forty times one set. They take ten times one set.

@@ -42,6 +42,19 @@ SETTINGS = {"cudaredist.formats.base", "cudaredist.formats.settings"}
 """The models of the configuration file."""
 GPUS = {f"cudaredist.formats.{name}" for name in ("coverage", "driver_policy", "policy")}
 """The models of coverage by device code, and of policies about drivers and CUDA releases."""
+DIFF = {
+    f"cudaredist.formats.{name}"
+    for name in (
+        "coverage",
+        "features",
+        "host_compilers",
+        "policy",
+        "runfile_records",
+        "symbol_tables",
+        "toolkit_record",
+    )
+}
+"""Further models of a comparison, which reads manifests and feature files."""
 MODELS: dict[str, set[str]] = {
     "config": SETTINGS,
     "which libnccl.so.2": set(),
@@ -55,6 +68,7 @@ MODELS: dict[str, set[str]] = {
     "explain cuda 13.0": TABLES | DRIVERS,
     "explain driver 580": DRIVERS,
     "explain api ncclCommSplit": set(),
+    "diff nccl@2.28.9 nccl@2.28.9": TABLES | DRIVERS | DIFF,
 }
 """The modules with models that a lookup may import. A new feature adds none."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cudaredist.commands.diff.coverage_changes import archive_coverage, coverage_fields
 from cudaredist.formats.features import (
@@ -13,15 +13,16 @@ from cudaredist.formats.features import (
     Program,
     UnexaminedArchive,
 )
-from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.tables import CompilerAnswer, Gpus, NvccCompat, span
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import ArchiveId, Place, Version, parse_label, place_name
-from cudaredist.sets.closures import closure_of
 from cudaredist.store.examined_archives import examined_archives
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
 from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
 from cudaredist.tables.nvcc.nvcc_table import newest_release
+
+if TYPE_CHECKING:
+    from cudaredist.formats.packageset import PackageSet
 
 Value: TypeAlias = str | frozenset[str]
 """A text, or a set of names that are compared one by one."""
@@ -164,8 +165,11 @@ def contents_of(features: Features, rules: CoverageRules | None) -> dict[Archive
     return contents
 
 
-def of_package_set(name: str, package_set: PackageSet) -> Comparable:
+def of_package_set(name: str, package_set: "PackageSet") -> Comparable:
     """Return the compared fields of a package set, without aliases."""
+    # Releases are compared more often than package sets, whose models are slow to import.
+    from cudaredist.sets.closures import closure_of  # noqa: PLC0415
+
     side = Comparable(name, kind="package set")
     for attr, package in package_set.own.items():
         values: dict[str, Value] = {

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from cudaredist.commands.diff.api_changes import api_counts
 from cudaredist.commands.diff.comparable import (
@@ -26,10 +27,7 @@ from cudaredist.commands.diff.export_changes import add_exports
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.diff.vulnerability_changes import vulnerability_changes
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError, located
-from cudaredist.features.archive_tree import build_tree
-from cudaredist.features.wheel import as_redistributable
 from cudaredist.formats.features import Features
-from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import NamePolicy
 from cudaredist.formats.registry import (
     kind_of_document,
@@ -48,7 +46,6 @@ from cudaredist.similar_names import listed_names, nearest_releases
 from cudaredist.source_code.api import Api, read_api
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
-from cudaredist.store.facts_cache import known_facts
 from cudaredist.store.facts_index import Index
 from cudaredist.store.files import read_file
 from cudaredist.store.layered_tables import LayeredTable, read_layered
@@ -173,15 +170,13 @@ def _read(
             side.files = _files_of(manifest, cache)
             return side
         kind = kind_of_document(document)
-        value = None if kind is None else read_own_file(data, kind.model)
-        match value:
-            case Features():
-                return of_features(text, value, tables().rules)
-            case PackageSet():
-                return of_package_set(text, value)
-            case _:
-                problem = Problem("", "is not a manifest, feature file or package set")
-                raise InvalidFileError("file to compare", [problem])
+        value: Any = None if kind is None else read_own_file(data, kind.model)
+        if kind is not None and kind.name == "features":
+            return of_features(text, value, tables().rules)
+        if kind is not None and kind.name == "package-set":
+            return of_package_set(text, value)
+        problem = Problem("", "is not a manifest, feature file or package set")
+        raise InvalidFileError("file to compare", [problem])
 
 
 def _redist_of(product: str | None) -> str | None:
@@ -248,6 +243,11 @@ def _of_release(
 
 def _files_of(manifest: Manifest, cache: Cache) -> dict[str, frozenset[str]]:
     """Return the file paths of each package, from its cached archives."""
+    # Most releases have feature files, and readers of archives are slow to import.
+    from cudaredist.features.archive_tree import build_tree  # noqa: PLC0415
+    from cudaredist.features.wheel import as_redistributable  # noqa: PLC0415
+    from cudaredist.store.facts_cache import known_facts  # noqa: PLC0415
+
     files: dict[str, set[str]] = {}
     for archive in manifest.archives:
         facts = known_facts(cache, archive.sha256)

@@ -76,7 +76,9 @@ def _place(pair: FilePair) -> tuple[str, str]:
 def _match_others(gone: set[PackageFile], came: set[PackageFile]) -> list[FilePair]:
     """Match the files of only one side each."""
     pairs: list[FilePair] = []
-    for rule in _rules(max((file.path.count("/") for file in gone), default=0) + 1):
+    # Longer ends are whole paths on one side, which are compared first.
+    depth = min(_depth(gone), _depth(came))
+    for rule in _rules(depth):
         if not gone or not came:
             break
         found = list(_unique_pairs(gone, came, rule))
@@ -90,6 +92,11 @@ def _match_others(gone: set[PackageFile], came: set[PackageFile]) -> list[FilePa
 
 def _files_of(packages: PackageFiles) -> set[PackageFile]:
     return {PackageFile(package, path) for package, paths in packages.items() for path in paths}
+
+
+def _depth(files: Iterable[PackageFile]) -> int:
+    """Return the largest number of parts in a path."""
+    return max((file.path.count("/") + 1 for file in files), default=0)
 
 
 def _rules(depth: int) -> Iterator[Callable[[PackageFile], Hashable]]:

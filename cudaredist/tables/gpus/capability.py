@@ -42,7 +42,7 @@ class Capability(NamedTuple):
     @property
     def base(self) -> Self:
         """The capability without its letter."""
-        return self._replace(suffix="")
+        return self._replace(suffix="") if self.suffix else self
 
     @property
     def variant(self) -> Variant | None:
