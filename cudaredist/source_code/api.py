@@ -46,6 +46,11 @@ class Form(NamedTuple):
         return self.kind == "function" and f"{self.name}(" not in self.signature
 
     @property
+    def has_parameters(self) -> bool:
+        """Whether it is a function with known parameters. Names in C++ have none."""
+        return self.kind == "function" and "(" in self.signature
+
+    @property
     def parameters(self) -> tuple["Parameter", ...]:
         """The parameters of a function."""
         return parameters_of(self.signature, self.name)

@@ -106,7 +106,7 @@ class Judge:
             parameter.type_name
             for name in names
             for form in self.api.names[name].forms
-            if form.kind == "function"
+            if form.has_parameters
             for parameter in form.parameters
             if parameter.type_name in self.api.names
         }
@@ -116,7 +116,7 @@ class Judge:
         """Check if uses of a name may not fit all requested releases."""
         if (history.missing | history.deprecated) & self.requested:
             return True
-        return _has_several(form for form in history.forms if form.kind == "function")
+        return _has_several(form for form in history.forms if form.has_parameters)
 
     def changes(self, use: Use, file: CodeFile, tree: Tree) -> Iterator[Change]:
         """Yield the changes that concern a use."""
@@ -235,7 +235,7 @@ class Judge:
         self, use: Use, file: CodeFile, tree: Tree, history: History, releases: int, doubt: str
     ) -> Iterator[Change]:
         """Yield the change of a function whose call does not fit the requested releases."""
-        functions = [form for form in history.forms if form.kind == "function"]
+        functions = [form for form in history.forms if form.has_parameters]
         if not _has_several(functions):
             return
         call = _Call(use.arguments or (), file, tree, self.api)

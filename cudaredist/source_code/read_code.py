@@ -227,7 +227,8 @@ class _Reader:
         parameters: list[str] | None = None
         if rest and rest[0].text == "(" and rest[0].start == name.start + len(name.text):
             end = next((i for i, token in enumerate(rest) if token.text == ")"), len(rest))
-            parameters = [token.text for token in rest[1:end] if token.kind == "name"]
+            inner = rest[1:end]
+            parameters = [one.text for one in inner if one.kind == "name" or one.text == "..."]
             rest = rest[end + 1 :]
         macro = Macro([token.text for token in rest], parameters)
         if len(rest) <= _DEFINITION_LIMIT:

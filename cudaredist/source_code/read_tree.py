@@ -16,6 +16,7 @@ from cudaredist.source_code.read_code import CodeFile, Interest
 from cudaredist.source_code.read_file import FileFacts, FileReader, SourceFile, is_source
 from cudaredist.source_code.reader_processes import readers
 from cudaredist.source_code.version_macros import (
+    composed_macros,
     dependent_macros,
     doubtful_macros,
     pasted_parameters,
@@ -77,8 +78,10 @@ def read_tree(
         definitions = [one for file in tree.files for one in file.definitions]
         tree.pasted = pasted_parameters(definitions)
         own = dependent_macros(definitions, evaluator.all_releases)
-        doubtful = doubtful_macros(definitions)
+        composed = composed_macros(own)
+        doubtful = doubtful_macros(definitions) | composed
         names = {one.name for one in own} | doubtful
+        own = [one for one in own if one.name not in composed]
         again = {file.path: file for file in tree.files if _depends_on(file, names)}
         if again:
             reader = FileReader(interest, Evaluator(release_macros(api, own), doubtful))

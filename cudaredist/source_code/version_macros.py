@@ -72,13 +72,31 @@ def dependent_macros(definitions: Sequence[Definition], every: int) -> list[Defi
         for name, parts in by_name.items()
         if all(part.context.releases != every for part in parts)
     )
+    return [part for name in _with_users(pending, users) for part in by_name[name]]
+
+
+def composed_macros(definitions: Sequence[Definition]) -> frozenset[str]:
+    """Return the macros with unknown values, since they form names or take any arguments."""
+    users: dict[str, set[str]] = defaultdict(set)
+    pending = []
+    for name, macro, _ in definitions:
+        if "#" in macro.body or "..." in (macro.parameters or ()):
+            pending.append(name)
+        for word in macro.body:
+            users[word].add(name)
+    return frozenset(_with_users(pending, users))
+
+
+def _with_users(names: Iterable[str], users: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return macros with those whose replacements use them."""
     found: dict[str, None] = {}
+    pending = [*names]
     while pending:
         name = pending.pop()
         if name not in found:
             found[name] = None
-            pending += users[name]
-    return [part for name in found for part in by_name[name]]
+            pending += users.get(name, ())
+    return [*found]
 
 
 def doubtful_macros(definitions: Sequence[Definition]) -> frozenset[str]:

@@ -135,6 +135,7 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
         (f"#define P(...) {_PREFETCH}(__VA_ARGS__)", []),
         ("#include <thrust/sort.h>\n#include <cub/cub.cuh>", []),
         ("cudaStreamGetCaptureInfo(s, &status, &id);", []),
+        ("cudaMemcpyBatchAsync(d, s, z, n, a, i, m, q);", []),
         (
             "cudaGraphAddDependencies(g, f, t, n);",
             [(1, *_CHANGED[1:3], "cudaGraphAddDependencies")],
@@ -154,6 +155,12 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
         (
             "#define HAS_CTX (NPP_VERSION >= 12000)\n#if !HAS_CTX\ncudaThreadExit();\n#endif",
             [(3, "perhaps", "removed", "cudaThreadExit")],
+        ),
+        (
+            "#define CTK() (CUDART_VERSION / 1000, 0)\n"
+            "#define LEAST(...) COMPARE(CTK, __VA_ARGS__)\n"
+            "#define IS_OLD !LEAST(13, 0)\n#if IS_OLD\ncudaThreadExit();\n#endif",
+            [(5, "perhaps", "removed", "cudaThreadExit")],
         ),
         ("#if 0\ncudaThreadExit();\n#elif 1\n#endif", []),
         ("#ifdef USE_HIP\ncudaThreadExit();\n#endif", []),
