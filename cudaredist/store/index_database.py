@@ -217,10 +217,11 @@ class IndexDatabase:
         # Lookups import no models, and most of them find no changes.
         from cudaredist.store.index_update import add_part, update_rows  # noqa: PLC0415
 
-        for part in sorted(parts):
-            add_part(connection, self.documents, part, self._progress)
         states = {document: self._states[document] for document in changed}
         update_rows(connection, self.documents, states, outdated, self._progress)
+        # The outdated documents of a part are removed. Their folders may not exist any more.
+        for part in sorted(parts):
+            add_part(connection, self.documents, part, self._progress)
 
     def _differences(
         self, connection: sqlite3.Connection

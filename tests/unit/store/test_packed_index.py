@@ -181,3 +181,15 @@ def test_value_with_a_separator_cannot_be_packed(data: Path, tmp_path: Path) -> 
         connection.execute("UPDATE packages SET title = 'a \x1e'")
         with pytest.raises(ValueError, match="not possible in a packed index"):
             packed_index.pack(connection, database.documents)
+
+
+def test_rows_of_shipped_data_are_replaced_if_the_folder_becomes_local(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    open_database(Store(data), cache).read(lambda connection: connection.execute("SELECT 1"))
+    monkeypatch.setattr("cudaredist.store.data_folder.shipped_data", lambda: tmp_path)
+    monkeypatch.setattr("cudaredist.store.index_database.shipped_data", lambda: tmp_path)
+    layers = "SELECT DISTINCT layer FROM documents"
+    database = open_database(Store(data), cache)
+    assert database.read(lambda connection: connection.execute(layers).fetchall()) == [("local",)]
