@@ -135,7 +135,6 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
         (f"#define P(...) {_PREFETCH}(__VA_ARGS__)", []),
         ("#include <thrust/sort.h>\n#include <cub/cub.cuh>", []),
         ("cudaStreamGetCaptureInfo(s, &status, &id);", []),
-        ("cudaMemcpyBatchAsync(d, s, z, n, a, i, m, q);", []),
         (
             "cudaGraphAddDependencies(g, f, t, n);",
             [(1, *_CHANGED[1:3], "cudaGraphAddDependencies")],
