@@ -25,7 +25,7 @@ from support.running import PROGRAM, completed
 from cudaredist.store import index_database
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
-from cudaredist.store.facts_index import Index, Question
+from cudaredist.store.facts_index import WITHOUT_LIBRARIES, Index, Question
 from cudaredist.store.index_schema import PARTS
 
 TABLES = ("releases", "packages", "archives", "outputs", "binaries", "links", "needs")
@@ -485,7 +485,9 @@ def test_edited_data_gives_the_rows_of_a_new_index(
         assert edited == rows_of(open_index(root / "data", root / f"new{number}"))
 
 
-def test_archives_of_package_are_found_by_package(tmp_path: Path, patch: Patch) -> None:
+@pytest.fixture
+def plans(tmp_path: Path, patch: Patch) -> tuple[Index, list[object]]:
+    """Return an empty index, and the plans of the questions that it is asked."""
     index = Index(Store(tmp_path), Cache(tmp_path / "cache"))
     plans: list[object] = []
 
@@ -494,10 +496,27 @@ def test_archives_of_package_are_found_by_package(tmp_path: Path, patch: Patch) 
         return []
 
     patch(index, "ask", ask)
+    return index, plans
+
+
+# SQLite 3.40 adds the condition on the release, 3.53 does not.
+BY_PACKAGE = r"SEARCH {} USING INDEX \w+ \((release=\? AND )?package=\?"
+
+
+def test_archives_of_package_are_found_by_package(plans: tuple[Index, list[object]]) -> None:
+    index, steps = plans
     assert not list(index.archives(["cuda"], "package IN (SELECT value FROM json_each(?))", ["x"]))
-    # SQLite 3.40 adds the condition on the release, 3.53 does not.
-    search = r"SEARCH archives USING INDEX \w+ \((release=\? AND )?package=\?\)"
-    assert re.search(search, str(plans))
+    assert re.search(BY_PACKAGE.format("archives") + r"\)", str(steps))
+
+
+def test_wheels_of_unexamined_archives_are_found_by_package(
+    plans: tuple[Index, list[object]],
+) -> None:
+    """To read all wheels takes ten times as long if the history is ten times as long."""
+    index, steps = plans
+    assert not index.unexamined(["cuda"], WITHOUT_LIBRARIES)
+    assert re.search(BY_PACKAGE.format("wheel"), str(steps))
+    assert "SCAN wheel" not in str(steps)
 
 
 @pytest.fixture
