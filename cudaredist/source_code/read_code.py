@@ -331,6 +331,11 @@ class _Reader:
             end = self._end_of(tokens, position + 1)
             if end < len(tokens) and self._is_plain(contexts[position : end + 1]):
                 arguments = _arguments(tokens[position + 2 : end])
+        elif (before, after, _text(tokens, position + 2)) == ("(", ",", "("):
+            # A macro can combine both, as in `CHECK(cuCtxCreate, (&context, 0, device))`.
+            end = self._end_of(tokens, position + 2)
+            if end < len(tokens) and self._is_plain(contexts[position : end + 1]):
+                arguments = _arguments(tokens[position + 3 : end])
         line = self._source.line(token.start)
         around = self._call_around(tokens, position) if before in {"(", ","} else None
         use = Use(kind, token.text, line, context, arguments, macro=macro, argument_of=around)

@@ -101,6 +101,8 @@ _CHANGED = (1, "sure", "changed", _PREFETCH)
             "P(cudaThreadExit());",
             [(6, "sure", "removed", "cudaThreadExit")],
         ),
+        ("CHECK(cuCtxCreate, (&c, 0, d));", [(1, "perhaps", "changed", "cuCtxCreate")]),
+        ("CHECK(cuCtxCreate, (&c, NULL, 0, d));", []),
         # Enumerators, types and headers.
         (
             "int a = cudaDevAttrCooperativeMultiDeviceLaunch;",
