@@ -169,7 +169,8 @@ def _dependencies_in(site: str) -> Mapping[str, Collection[str]]:
 def _modules_of(package: Distribution, files: Iterable[ProgramFile]) -> Iterator[str]:
     """Yield the modules next to files of a package, those in their top folders, and packages there.
 
-    The modules that these packages import follow last, because only the first modules are read.
+    Only the first modules are read, so each folder's packages follow its modules, and the modules
+    that packages import are last.
     Unreadable folders have findings of their own.
     """
     folders: dict[str, bool] = {}
@@ -185,10 +186,9 @@ def _modules_of(package: Distribution, files: Iterable[ProgramFile]) -> Iterator
             paths = sorted(entry.path for entry in entries)
             modules = [path for path in paths if path.endswith(".py")]
             inner = (f"{path}/__init__.py" for path in paths if "." not in posixpath.basename(path))
-            packages += filter(os.path.isfile, inner if is_top else ())
-            yield from filter(_is_plain, modules)
-    packages = list(filter(_is_plain, dict.fromkeys(packages)))
-    yield from packages
+            own_packages = list(filter(os.path.isfile, inner if is_top else ()))
+            yield from filter(_is_plain, [*modules, *own_packages])
+            packages += filter(_is_plain, own_packages)
     for path in packages:
         imported = _find_imported(foreign_text(Path(path), _MODULE_LIMIT))
         modules = [f"{posixpath.dirname(path)}/{name}.py" for name in dict.fromkeys(imported)]

@@ -369,3 +369,20 @@ def test_module_that_a_package_imports_loads_an_opened_library(
     }
     install(tmp_path, "example", "1.0", files, requires=["nvidia-cublas-cu12"])
     assert [finding.exit_code for finding in findings(tmp_path)] == [1] * count
+
+
+def test_package_in_the_first_folder_is_read_before_many_modules_of_the_next(
+    tmp_path: Path,
+) -> None:
+    """cupy loads libraries in packages, and `cupyx/_runtime.py` only to print their versions."""
+    put_cublas(tmp_path, "old")
+    install(tmp_path, "cuda-pathfinder", "1.0", {})
+    files: dict[str, bytes | str] = {
+        "example/core.so": user(CUBLAS, "old"),
+        "example/loader/__init__.py": 'load_nvidia_dynamic_lib("cublas")',
+        "other/core.so": elf(),
+        **{f"other/module_{number}.py": "" for number in range(64)},
+    }
+    install(tmp_path, "example", "1.0", files)
+    (each,) = loaded(tmp_path)
+    assert (each.found_by, findings(tmp_path)) == ("preloaded", [])
