@@ -22,6 +22,8 @@ PROGRAM = Path(sys.executable).with_name("cudaredist")
 BUILTINS = "libnvrtc-builtins.so.13.0, which"
 """NVRTC 13.0 finds its built-in functions only by the run path of its caller, which torch has."""
 ONNX = "onnxruntime-gpu==1.31.1"
+CUPY = ("libcutensor.so.2 for", "libcutensorMg.so.2 for", "libnccl.so.2 for")
+"""The libraries that ldd does not find for two extensions of cupy."""
 
 
 class Expected(NamedTuple):
@@ -36,11 +38,7 @@ ENVIRONMENTS = {
     "torch": Expected(["torch==2.12.1"], (), [BUILTINS]),
     "jax": Expected(["jax[cuda12]==0.12.0.1"]),
     "tensorflow": Expected(["tensorflow[and-cuda]==2.21.0"]),
-    "cupy": Expected(
-        ["cupy-cuda13x[ctk]==14.2.0"],
-        (),
-        ["libcutensor.so.2 for", "libcutensorMg.so.2 for", "libnccl.so.2 for"],
-    ),
+    "cupy": Expected(["cupy-cuda13x[ctk]==14.2.0"], (), CUPY),
     "cupy, cutensor": Expected(
         ["cupy-cuda12x[ctk]==14.2.0", "cutensor-cu12==2.8.1"],
         (),
@@ -65,7 +63,7 @@ ENVIRONMENTS = {
     "nvmath": Expected(
         ["nvmath-python[cu12]==1.0.0"], (), ["libcudart.so.12 for", "libnccl.so.2 for"]
     ),
-    "cudf": Expected(["cudf-cu12==26.10.2"]),
+    "cudf": Expected(["cudf-cu12==26.10.2"], (), CUPY),
     "nvcomp": Expected(["nvidia-nvcomp-cu12==6.0.0.12"]),
     "nvshmem": Expected(["nvshmem4py-cu12==0.4.1", "nvidia-nvshmem-cu12"]),
     "torch, onnxruntime": Expected(
