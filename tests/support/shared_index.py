@@ -59,7 +59,7 @@ def share_index(folder: Path) -> None:
         is_of_layers = base is not None and index_key(base) == shipped
         if self._path is None or small is None:
             add_parts(self, parts)
-        elif self._path.samefile(small) and (path := link_to("whole", self._cache)):
+        elif is_same_file(self._path, small) and (path := link_to("whole", self._cache)):
             self._use(_open_file(path), path)
         elif is_of_layers:
             # To read the files of the upper layer again is faster than to add the parts.
@@ -71,6 +71,11 @@ def share_index(folder: Path) -> None:
 
     Cache.stored_index = stored_index  # type: ignore[method-assign]
     IndexDatabase._add_parts = add_shared_parts  # type: ignore[method-assign]
+
+
+def is_same_file(path: Path, other: Path) -> bool:
+    """Return whether two paths are of one file. A test may have removed the first one."""
+    return path.exists() and path.samefile(other)
 
 
 def make_index(folder: Path, name: str) -> None:
