@@ -14,7 +14,8 @@ from cudaredist.tables.symbols.label_ranges import label_ranges
 
 _words = re.compile(r"\w+").findall
 _NOT_TYPES = frozenset({"const", "volatile", "struct", "union", "enum", "__restrict__", "restrict"})
-_CCCL = "cccl/"
+CCCL_FOLDER = "cccl/"
+"""The folder of the headers of cuda_cccl since CUDA 13. nvcc searches it, too."""
 _TYPEDEFS_LIMIT = 8
 """Typedefs of typedefs that are followed."""
 
@@ -130,8 +131,8 @@ class Api:
             if form.kind == "unread":
                 self._unread[form.package, form.header] |= form.releases
             elif form.kind == "header":
-                # nvcc adds this folder to its paths, so that the names are those of CUDA 12.
-                headers[form.name.removeprefix(_CCCL)].append(form)
+                # The names for nvcc are those of CUDA 12.
+                headers[form.name.removeprefix(CCCL_FOLDER)].append(form)
             elif form.kind == "field":
                 fields[form.parent, form.name].append(form)
             else:

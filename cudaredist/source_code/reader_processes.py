@@ -7,12 +7,18 @@ it was reading.
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 
 from cudaredist.progress import Progress
 from cudaredist.source_code.read_file import FileFacts, FileReader, SourceFile
+
+if sys.platform == "win32":
+    from multiprocessing.connection import PipeConnection as Connection
+else:
+    from multiprocessing.connection import Connection
 
 _SIZE_FOR_PROCESS = 4_000_000
 """The bytes of source code that are worth another process."""

@@ -10,7 +10,7 @@ from cudaredist.errors import IncompleteError, UnknownNameError, UsageError
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, corrected
 from cudaredist.primitives import Version, find_release
-from cudaredist.source_code.api import Api, Form, History, api_releases, read_api
+from cudaredist.source_code.api import CCCL_FOLDER, Api, Form, History, api_releases, read_api
 from cudaredist.source_code.c_types import Typedefs, type_of
 from cudaredist.source_code.judge_use import argument_changes
 from cudaredist.store.facts_index import Index
@@ -229,9 +229,9 @@ def api_text(report: ApiDiffReport, *, is_long: bool = False) -> Iterator[str]:
     for title, changes in _sections(report):
         yield ""
         yield f"{title}:"
-        for header, own in grouped((change.header, change) for change in changes).items():
-            yield f"  {header}"
-            for line in _lines(own, is_long=is_long):
+        for place, lines in _places(changes, is_long=is_long):
+            yield f"  {place}"
+            for line in lines:
                 yield f"    {line.name}"
                 yield from (f"      {detail}" for detail in line.details)
 
@@ -246,9 +246,9 @@ def api_markdown(report: ApiDiffReport, *, is_long: bool = False) -> Iterator[st
         yield ""
         yield f"**{title[0].upper()}{title[1:]}**"
         yield ""
-        for header, own in grouped((change.header, change) for change in changes).items():
-            yield f"- `{header}`"
-            for line in _lines(own, is_long=is_long):
+        for place, lines in _places(changes, is_long=is_long):
+            yield f"- `{place}`"
+            for line in lines:
                 yield f"  - {escape_markdown(line.name)}"
                 yield from (f"    - {escape_markdown(detail)}" for detail in line.details)
 
@@ -274,7 +274,31 @@ def _sections(report: ApiDiffReport) -> Iterator[tuple[str, Sequence[ApiChange]]
     places += ((status, kind) for status in (deprecated, added) for kind in _KINDS)
     for status, kind in places:
         if (status, kind) in by_place:
-            yield f"{status} {_PLURALS.get(kind, f'{kind}s')}", by_place[status, kind]
+            is_move = (status, kind) == ("changed", "header")
+            verb = "moved" if is_move else status
+            yield f"{verb} {_PLURALS.get(kind, f'{kind}s')}", by_place[status, kind]
+
+
+def _places(
+    changes: Sequence[ApiChange], *, is_long: bool
+) -> Iterator[tuple[str, Iterable[_Line]]]:
+    """Yield the changes of each header, and those of headers themselves by package."""
+    is_header = changes[0].kind == "header"
+    by_place = grouped((one.package if is_header else one.header, one) for one in changes)
+    for place, own in by_place.items():
+        is_move = is_header and own[0].status == "changed" and not is_long
+        yield place, _moves(own) if is_move else _lines(own, is_long=is_long)
+
+
+def _moves(changes: Sequence[ApiChange]) -> Iterator[_Line]:
+    """Yield the folders with headers that moved into `CCCL_FOLDER`, or out of it."""
+    where = "to" if changes[0].header.startswith(CCCL_FOLDER) else "from"
+    names = (change.header.removeprefix(CCCL_FOLDER) for change in changes)
+    for folder, number in Counter(name.partition("/")[0] for name in names).items():
+        headers = plural(number, "header")
+        yield _Line(
+            f"{folder}: {headers} {where} the folder {CCCL_FOLDER}, which nvcc searches", []
+        )
 
 
 def _lines(changes: Sequence[ApiChange], *, is_long: bool) -> Iterator[_Line]:

@@ -10,6 +10,7 @@ from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, natural_order, parse_label
 from cudaredist.similar_names import misspelled_names
+from cudaredist.source_code.api import CCCL_FOLDER
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.symbols.label_ranges import label_ranges
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
@@ -112,10 +113,19 @@ def _rows(text: str, index: Index) -> list[_Row]:
     """Return the forms of a name, of the function behind a macro, or of a field."""
     parent, dot, field = text.partition(".")
     rows = index.ask(_BY_NAME, text)
+    if "/" in text:
+        # One header, which source code includes with the same name since it moved.
+        moved = _header_name(text) if text.startswith(CCCL_FOLDER) else f"{CCCL_FOLDER}{text}"
+        rows += index.ask(_BY_NAME, moved)
     rows += (row for row in index.ask(_BY_SYMBOL, text) if row.name != text)
     if not rows and dot:
         rows = [row for row in index.ask(_BY_PARENT, parent) if row.name == field]
     return rows
+
+
+def _header_name(path: str) -> str:
+    """Return the name by which source code includes a header."""
+    return path.removeprefix(CCCL_FOLDER)
 
 
 def _role(row: _Row) -> str:
@@ -160,6 +170,8 @@ def _entry(text: str, rows: Sequence[_Row], index: Index) -> ApiEntry:
 
 
 def _title_of(row: _Row) -> str:
+    if row.kind == "header":
+        return _header_name(row.name)
     return f"{row.parent}.{row.name}" if row.kind == "field" else row.name
 
 
@@ -204,6 +216,8 @@ def api_text(report: ApiReport) -> Iterator[str]:
         yield _title(entry)
         for form in entry.forms:
             note = " (deprecated)" if form.is_deprecated else ""
+            if entry.kind == "header" and form.signature != entry.name:
+                note = f" (in the folder {CCCL_FOLDER}, which nvcc searches)"
             yield f"  {form.releases.replace(' ', ', ')}{note}"
             if entry.kind != "header":
                 yield f"      {form.signature}"

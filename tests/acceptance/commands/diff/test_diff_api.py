@@ -1,6 +1,7 @@
 """Tests of `diff --api`: names in the headers of two releases."""
 
 import json
+import re
 
 import pytest
 from conftest import Run
@@ -32,6 +33,7 @@ def test_functions_come_first(run: Run) -> None:
     titles = [line for line in text.splitlines() if line.endswith(":") and line[0] != " "]
     assert titles[:3] == ["removed functions:", "changed functions:", "removed fields:"]
     assert "in calls: argument 3 is cudaMemLocation location" in text
+    assert re.search(r"\n  cuda_cccl\n    cub: \d+ headers to the folder cccl/", text)
     markdown = run("diff", "--api", "12.9.1", "13.0.0", "--format", "markdown").stdout
     assert "**Removed functions**" in markdown
 

@@ -26,6 +26,15 @@ def test_field_has_the_release_that_removed_it(run: Run) -> None:
     assert first.endswith("removed in 13.0.0")
 
 
+@pytest.mark.parametrize("name", ["thrust/sort.h", "cccl/thrust/sort.h"])
+def test_moved_header_is_one_entry(run: Run, name: str) -> None:
+    lines = expect_output(run("explain", "api", name), 0).stdout.splitlines()
+    assert lines[0] == "thrust/sort.h: header of cuda_cccl"
+    assert lines[1].endswith("..12.9.2")
+    assert lines[2].startswith("  13.0.0..")
+    assert lines[2].endswith(" (in the folder cccl/, which nvcc searches)")
+
+
 def test_struct_has_its_fields_by_release(run: Run) -> None:
     result = expect_output(run("explain", "api", "cudaDeviceProp"), 0)
     assert "12.9.2: clockRate, computeMode" in result.stdout
