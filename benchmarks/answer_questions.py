@@ -63,10 +63,10 @@ FIRST = Limit(25, today=45, unit="S", rounds=1)
 LIMITS = {
     "--help": Limit(1.3),
     "which --help": Limit(1.3),
-    "config": Limit(1.1),
-    "query SELECT(1)": Limit(1.15),
+    "config": Limit(1.4),
+    "query SELECT(1)": Limit(1.4),
     "which libcudnn.so.9": Limit(1.4),
-    "which --symbol ncclCommSplit": Limit(1.15),
+    "which --symbol ncclCommSplit": Limit(1.4),
     "explain driver 580": Limit(1.4),
     "explain nvcc 13.0": Limit(1.4),
     "explain cuda 13.0": Limit(1.4),
