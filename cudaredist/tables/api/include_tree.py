@@ -15,7 +15,7 @@ nvcc includes `cuda_runtime.h` before each file.
 """
 INCLUDE_FOLDERS = ("", "cccl")
 """The folders to search for headers, as nvcc does since CUDA 13."""
-_RULES = 8
+_RULES = 9
 """A higher number lets all headers be parsed again. Increase it if the parser gives other names."""
 _INCLUDERS = 2
 _includes = re.compile(

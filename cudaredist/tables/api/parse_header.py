@@ -134,17 +134,22 @@ class HeaderParser:
         return HeaderForms((*macros, *(Declared("names", "", name, "") for name in names)), error)
 
     def _parse(self, header: str, includers: Sequence[str]) -> HeaderForms:
-        unit = self._unit([header], "c")
+        sources = [header]
+        unit = self._unit(sources, "c")
         attempts = [*([one] for one in includers), [*self._main, header]]
         while unit.error and not _is_cpp(unit.error) and attempts:
-            unit = self._unit(attempts.pop(0), "c")
+            sources = attempts.pop(0)
+            unit = self._unit(sources, "c")
         if unit.error:
             return self._parse_cpp(header)
         declared = tuple(self._names(unit, header).declared())
         if not self._has_cpp(header):
             return HeaderForms(declared)
         known = {one.name for one in declared}
-        names = _cpp_names(self._unit([*self._main, header], "c++", options=_OPTIONS), header)
+        # Without the header that includes it, cublas_api.h lacks a macro, and `MACRO size_t f();`
+        # would declare a variable size_t.
+        in_cpp = self._unit(list(dict.fromkeys([*self._main, *sources])), "c++", options=_OPTIONS)
+        names = _cpp_names(in_cpp, header)
         return HeaderForms((*declared, *(one for one in names if one.name not in known)))
 
     def _parse_cpp(self, header: str) -> HeaderForms:
@@ -197,6 +202,7 @@ class _Unit:
         self.error = ""
         """The first error, without the paths of this machine."""
         self._errors: dict[str, str] = {}
+        self._error_lines: set[tuple[str, int]] = set()
         for included in parsed.get_includes():
             if not str(included.include.name).startswith(tuple(roots)):
                 self._add_error(self._name(included.source), "includes a file of another folder")
@@ -211,12 +217,21 @@ class _Unit:
     def _add_error(self, name: str, text: str, line: int = 0) -> None:
         place = f"{name}:{line}" if line else name
         error = f"{place}: {text}"[:_NOTE_LIMIT]
+        self._error_lines.add((name, line))
         self.error = self.error or error
         self._errors.setdefault(name, error)
 
     def first_error(self, header: str) -> str:
         """Return the first error in the lines of one header. Empty: none."""
         return self._errors.get(header, "")
+
+    def is_doubtful(self, cursor: _Cursor, header: str) -> bool:
+        """Check if a declaration is a variable in a line with an error.
+
+        Without a macro's definition, `MACRO size_t f();` declares a variable size_t.
+        """
+        place = (header, cursor.location.line)
+        return cursor.kind == _Kind.VAR_DECL and place in self._error_lines
 
     def _name(self, file: Any) -> str:  # noqa: ANN401 - libclang has no types
         """Return the path of a file as in `#include`."""
@@ -516,4 +531,5 @@ def _names_in(unit: _Unit, header: str, cursors: Iterable[_Cursor], space: str) 
             # Outside of namespaces, names such as __float2half are public, and declarations such as
             # `using std::size_t` only repeat another name.
             is_private = name.startswith("_") if space else cursor.kind == _Kind.USING_DECLARATION
-            yield from () if is_private else (f"{space}{name}",)
+            if not is_private and not unit.is_doubtful(cursor, header):
+                yield f"{space}{name}"

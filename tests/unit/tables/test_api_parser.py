@@ -134,6 +134,21 @@ def test_header_that_requires_another_is_read_through_its_includer(tmp_path: Pat
     assert rows(parsed(tmp_path, files)["api.h"]) == {("functions", "", "open", "handle (void)")}
 
 
+def test_names_of_cpp_are_read_through_the_includer(tmp_path: Path) -> None:
+    """Without the macro, the first line in C++ would declare a variable."""
+    text = (
+        "MACRO size_t f(void);\n#if defined(__cplusplus)\n"
+        "MACRO int g(int a);\nMACRO int h(int a);\n#endif\n"
+    )
+    includer = '#include <stddef.h>\n#define MACRO\n#include "a.h"\n'
+    found = parsed(tmp_path, {"a.h": text, "b.h": includer})["a.h"]
+    assert {(section, name) for section, _, name, _ in rows(found)} == {
+        ("functions", "f"),
+        ("names", "g"),
+        ("names", "h"),
+    }
+
+
 @pytest.mark.parametrize("name", ["cstdint", "cstdio", "nccl.h"])
 def test_header_of_c_with_header_of_others_gives_types(name: str, tmp_path: Path) -> None:
     found = forms(tmp_path, f"#include <{name}>\nint f(void);")
