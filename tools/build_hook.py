@@ -1,7 +1,9 @@
 """The step of a wheel's build that adds the packed index of the shipped data."""
 
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,15 @@ class PackedIndexHook(BuildHookInterface[Any]):
         """Write the packed index. An editable installation has none, because its data changes."""
         if version == "editable":
             return
-        path = Path(self.directory, "packed_index.zst")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        # Two builds can run in one checkout at the same time.
+        self._folder = tempfile.mkdtemp(prefix="cudaredist-")
+        path = Path(self._folder, "packed_index.zst")
         command = [sys.executable, "-m", "tools.pack_index", str(path)]
         subprocess.run(command, cwd=self.root, check=True)
         build_data["force_include"][str(path)] = "cudaredist/store/packed_index.zst"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove the written file."""
-        del version, build_data, artifact_path
-        Path(self.directory, "packed_index.zst").unlink(missing_ok=True)
+        del build_data, artifact_path
+        if version != "editable":
+            shutil.rmtree(self._folder)
