@@ -1,5 +1,6 @@
 """The step of a wheel's build that adds the packed index of the shipped data."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,10 @@ class PackedIndexHook(BuildHookInterface[Any]):
         self._folder = tempfile.mkdtemp(prefix="cudaredist-")
         path = Path(self._folder, "packed_index.zst")
         command = [sys.executable, "-m", "tools.pack_index", str(path)]
-        subprocess.run(command, cwd=self.root, check=True)
+        # pipx sets PYTHONSAFEPATH, so that the current folder is not searched.
+        search = os.pathsep.join(filter(None, [self.root, os.environ.get("PYTHONPATH")]))
+        variables = os.environ | {"PYTHONPATH": search}
+        subprocess.run(command, cwd=self.root, env=variables, check=True)
         build_data["force_include"][str(path)] = "cudaredist/store/packed_index.zst"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
