@@ -11,11 +11,13 @@ from cudaredist.grouping import grouped
 from cudaredist.primitives import Version, parse_label
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.symbols.label_ranges import label_ranges
+from cudaredist.words import listed
 
 _words = re.compile(r"\w+").findall
 _NOT_TYPES = frozenset({"const", "volatile", "struct", "union", "enum", "__restrict__", "restrict"})
 CCCL_FOLDER = "cccl/"
 """The folder of the headers of cuda_cccl since CUDA 13. nvcc searches it, too."""
+_ARGUMENTS_SHOWN = 6
 _TYPEDEFS_LIMIT = 8
 """Typedefs of typedefs that are followed."""
 
@@ -97,6 +99,31 @@ class History:
         return noted & ~union(form.releases for form in self.forms if form.deprecated is None)
 
 
+@cache
+def argument_changes(old: Form, new: Form) -> str:
+    """Return how to change the arguments of a call, such as `pass a cudaMemLocation`."""
+    before, after = list(old.parameters), list(new.parameters)
+    steps = []
+    for position, parameter in enumerate(after, start=1):
+        same = next((one for one in before if one.name == parameter.name and one.name), None)
+        if same is None:
+            same = next((one for one in before if one.type == parameter.type), None)
+        if same is not None:
+            before.remove(same)
+            if same.type != parameter.type:
+                steps.append(f"argument {position} is {parameter.text} instead of {same.text}")
+            continue
+        steps.append(f"argument {position} is {parameter.text}")
+    if len(after) < len(old.parameters):
+        steps += [f"without {parameter.text}" for parameter in before]
+    return listed(steps, _ARGUMENTS_SHOWN)
+
+
+def header_name(path: str) -> str:
+    """Return the name by which source code for nvcc includes a header in any release."""
+    return path.removeprefix(CCCL_FOLDER)
+
+
 def union(sets: Iterable[int]) -> int:
     """Return the releases of any of several sets."""
     releases = 0
@@ -131,8 +158,7 @@ class Api:
             if form.kind == "unread":
                 self._unread[form.package, form.header] |= form.releases
             elif form.kind == "header":
-                # The names for nvcc are those of CUDA 12.
-                headers[form.name.removeprefix(CCCL_FOLDER)].append(form)
+                headers[header_name(form.name)].append(form)
             elif form.kind == "field":
                 fields[form.parent, form.name].append(form)
             else:

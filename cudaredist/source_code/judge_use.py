@@ -6,10 +6,9 @@ from collections.abc import Set as AbstractSet
 from functools import cache, cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
-from cudaredist.source_code.api import Api, Form, History, Parameter
+from cudaredist.source_code.api import Api, Form, History, Parameter, argument_changes
 from cudaredist.source_code.declarations import Declarations, Includes
 from cudaredist.source_code.read_code import CodeFile, Interest, Use, is_other_name
-from cudaredist.words import listed
 
 Certainty: TypeAlias = Literal["sure", "perhaps", "deprecated"]
 Fit: TypeAlias = Literal["yes", "no", "unknown"]
@@ -52,7 +51,6 @@ _DEVICES = frozenset(
 )
 """Macros with the number of a device."""
 _BEST_FIRST: Sequence[Fit] = ("yes", "no", "unknown")
-_SHOWN = 6
 
 
 class Change(NamedTuple):
@@ -409,26 +407,6 @@ def _first_of_run(releases: int, selected: int) -> int:
     while first > 1 and releases & first >> 1:
         first >>= 1
     return 0 if first == 1 else first
-
-
-@cache
-def argument_changes(old: Form, new: Form) -> str:
-    """Return how to change the arguments of a call, such as `pass a cudaMemLocation`."""
-    before, after = list(old.parameters), list(new.parameters)
-    steps = []
-    for position, parameter in enumerate(after, start=1):
-        same = next((one for one in before if one.name == parameter.name and one.name), None)
-        if same is None:
-            same = next((one for one in before if one.type == parameter.type), None)
-        if same is not None:
-            before.remove(same)
-            if same.type != parameter.type:
-                steps.append(f"argument {position} is {parameter.text} instead of {same.text}")
-            continue
-        steps.append(f"argument {position} is {parameter.text}")
-    if len(after) < len(old.parameters):
-        steps += [f"without {parameter.text}" for parameter in before]
-    return listed(steps, _SHOWN)
 
 
 def _has_several(functions: Iterable[Form]) -> bool:

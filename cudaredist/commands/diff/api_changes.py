@@ -10,9 +10,17 @@ from cudaredist.errors import IncompleteError, UnknownNameError, UsageError
 from cudaredist.grouping import grouped
 from cudaredist.hints import command_line, corrected
 from cudaredist.primitives import Version, find_release
-from cudaredist.source_code.api import CCCL_FOLDER, Api, Form, History, api_releases, read_api
+from cudaredist.source_code.api import (
+    CCCL_FOLDER,
+    Api,
+    Form,
+    History,
+    api_releases,
+    argument_changes,
+    header_name,
+    read_api,
+)
 from cudaredist.source_code.c_types import Typedefs, type_of
-from cudaredist.source_code.judge_use import argument_changes
 from cudaredist.store.facts_index import Index
 from cudaredist.words import plural
 
@@ -293,7 +301,7 @@ def _places(
 def _moves(changes: Sequence[ApiChange]) -> Iterator[_Line]:
     """Yield the folders with headers that moved into `CCCL_FOLDER`, or out of it."""
     where = "to" if changes[0].header.startswith(CCCL_FOLDER) else "from"
-    names = (change.header.removeprefix(CCCL_FOLDER) for change in changes)
+    names = (header_name(change.header) for change in changes)
     for folder, number in Counter(name.partition("/")[0] for name in names).items():
         headers = plural(number, "header")
         yield _Line(

@@ -10,7 +10,7 @@ from cudaredist.grouping import grouped
 from cudaredist.hints import command_line
 from cudaredist.primitives import Version, natural_order, parse_label
 from cudaredist.similar_names import misspelled_names
-from cudaredist.source_code.api import CCCL_FOLDER
+from cudaredist.source_code.api import CCCL_FOLDER, header_name
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.symbols.label_ranges import label_ranges
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
@@ -115,17 +115,12 @@ def _rows(text: str, index: Index) -> list[_Row]:
     rows = index.ask(_BY_NAME, text)
     if "/" in text:
         # One header, which source code includes with the same name since it moved.
-        moved = _header_name(text) if text.startswith(CCCL_FOLDER) else f"{CCCL_FOLDER}{text}"
+        moved = header_name(text) if text.startswith(CCCL_FOLDER) else f"{CCCL_FOLDER}{text}"
         rows += index.ask(_BY_NAME, moved)
     rows += (row for row in index.ask(_BY_SYMBOL, text) if row.name != text)
     if not rows and dot:
         rows = [row for row in index.ask(_BY_PARENT, parent) if row.name == field]
     return rows
-
-
-def _header_name(path: str) -> str:
-    """Return the name by which source code includes a header."""
-    return path.removeprefix(CCCL_FOLDER)
 
 
 def _role(row: _Row) -> str:
@@ -171,7 +166,7 @@ def _entry(text: str, rows: Sequence[_Row], index: Index) -> ApiEntry:
 
 def _title_of(row: _Row) -> str:
     if row.kind == "header":
-        return _header_name(row.name)
+        return header_name(row.name)
     return f"{row.parent}.{row.name}" if row.kind == "field" else row.name
 
 
