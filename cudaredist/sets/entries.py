@@ -69,7 +69,7 @@ def find_aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for name in data.names:
-        groups[data.policies.root(name)].append(name)
+        groups[data.policies.package_names.root(name)].append(name)
     aliases: dict[str, str] = {}
     for root, names in groups.items():
         published: dict[str, Package] = {}
@@ -262,10 +262,11 @@ def _is_allowed(draft: Draft, spec: SetSpec) -> bool:
 
 def fixups_for(name: str, spec: SetSpec) -> list[Fixup]:
     """Return the user's changes to a package, by any name."""
+    root = spec.policies.package_names.root
     return [
         fixup
         for fixup in spec.policies.fixups.fixups
-        if spec.policies.root(fixup.package) == spec.policies.root(name)
+        if root(fixup.package) == root(name)
         and is_within(spec.cuda, fixup.cuda)
         and fixup.platform in {None, spec.platform}
     ]

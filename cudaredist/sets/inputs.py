@@ -41,6 +41,7 @@ from cudaredist.primitives import (
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.cuda_majors import CudaMajors, StatedRelease
 from cudaredist.similar_names import misspelled_names
+from cudaredist.store.indexed_policies import PackageNames
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.gpus.coverage import CoverageRules
 
@@ -104,17 +105,15 @@ class Policies:
         """Check if an overlay defines the entry."""
         return any(entry is other for other in self.from_overlay)
 
-    def root(self, name: str) -> str:
-        """Return the newest name of a package, following renames and aliases."""
-        names = self.names
-        while name in names.renames or name in names.aliases:
-            name = (names.renames.get(name) or names.aliases[name]).to
-        return name
-
-    def packages(self) -> Iterator[str]:
-        """Yield the packages that policies name, except those of fixups."""
-        for _, policy in self._policies():
-            yield from policy.named_packages()
+    @cached_property
+    def package_names(self) -> PackageNames:
+        """The names of packages in all policies."""
+        policies = (policy for _, policy in self._policies())
+        entries = (self.names.aliases, self.names.renames)
+        return PackageNames(
+            renamed={old: entry.to for part in entries for old, entry in part.items()},
+            packages=frozenset(name for policy in policies for name in policy.named_packages()),
+        )
 
 
 POLICY_MODELS: Mapping[str, type[OwnModel]] = {
@@ -308,7 +307,7 @@ class SetData:
         for name, entry in self.policies.withheld.withheld.items():
             if self.policies.is_overlaid(entry):
                 yield from _mistyped("package", name, packages, f"withheld.{name}")
-        packages.update(self.policies.packages())
+        packages.update(self.policies.package_names.packages)
         for number, fixup in enumerate(fixups.fixups):
             path = f"fixups.fixups[{number}].package"
             yield from _mistyped("package", fixup.package, packages, path)
@@ -330,7 +329,7 @@ class SetData:
                     redists[name] = _owner(name, redist, redists.get(name, redist))
                     systems[name].update(Platform(a.platform).os for a in package.archives)
         fixed = (fixup.package for fixup in self.policies.fixups.fixups)
-        for name in (*self.policies.packages(), *fixed):
+        for name in (*self.policies.package_names.packages, *fixed):
             systems.setdefault(name, set())
         return {
             name: KnownName(redists.get(name), frozenset(systems[name])) for name in sorted(systems)

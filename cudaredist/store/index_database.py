@@ -176,7 +176,7 @@ class IndexDatabase:
 
     def _unpack(self, connection: sqlite3.Connection) -> None:
         """Add the packed rows of the shipped data, if the folder or a layer below it is that."""
-        from cudaredist.store.packed_index import packed_path, unpack  # noqa: PLC0415 - as above
+        from cudaredist.store.packed_index import packed_path, unpack  # noqa: PLC0415 - only for new ones
 
         packed = packed_path()
         if self._store.layers[-1].root == shipped_data() and packed.exists():
