@@ -72,7 +72,7 @@ LIMITS = {
     "explain cuda 13.0": Limit(1.4),
     "versions --offline": Limit(1.4),
     "explain package libcublas": Limit(1.4),
-    "explain gpu V100": Limit(1.4, today=3.05),
+    "explain gpu V100": Limit(1.4),
     "explain api cudaMalloc": Limit(1.4),
     "diff cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=4.3),
     "diff --api cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=3),

@@ -413,9 +413,19 @@ CREATE TABLE gpus (
     first_cuda TEXT NOT NULL, -- the first CUDA minor with it
     last_cuda TEXT, -- the last CUDA minor with it. Null: no known end
     is_jetson INTEGER NOT NULL, -- 1: a GPU of Jetsons
-    products TEXT NOT NULL -- names of GPUs, as JSON
+    products TEXT NOT NULL, -- names of GPUs, as JSON
+    renamed_to TEXT -- the capability's name in later CUDA releases. Null: it has no other name
 );
 CREATE INDEX gpus_of_document ON gpus (document);
+
+-- Answers of `explain gpu`, which are stored when it is asked. Every change of the data removes them.
+CREATE TABLE gpu_answers (
+    channel TEXT NOT NULL, -- of the releases: `redist` or `wheels`
+    is_layered INTEGER NOT NULL, -- 1: of a data folder over the shipped data
+    capability TEXT NOT NULL, -- such as `9.0a`
+    answer TEXT NOT NULL, -- as JSON
+    PRIMARY KEY (channel, is_layered, capability)
+);
 
 -- Host compilers that nvcc accepts.
 CREATE TABLE compilers (

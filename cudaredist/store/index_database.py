@@ -154,6 +154,21 @@ class IndexDatabase:
         self.add_parts(PARTS)
         _write_database(path, self._connection.backup)
 
+    def add_answers(self, add: Callable[[sqlite3.Connection], object]) -> None:
+        """Add answers to the database, unless its data changed since it was opened."""
+        documents = self.read(_documents_in)
+
+        def add_if_unchanged(connection: sqlite3.Connection) -> None:
+            # Another process can have replaced the file.
+            if _documents_in(connection) == documents:
+                with connection:
+                    add(connection)
+
+        try:
+            self._change(add_if_unchanged)
+        except sqlite3.DatabaseError:
+            self._create()
+
     def add_parts(self, parts: AbstractSet[Part]) -> None:
         """Add the parts that the database does not have yet."""
         if missing := parts - self.read(stored_parts):
@@ -289,6 +304,10 @@ class IndexDatabase:
                 f"CREATE TEMP VIEW {name} AS"
                 f" SELECT * FROM main.{name} WHERE channel IN ({channels})"
             )
+
+
+def _documents_in(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    return connection.execute("SELECT * FROM documents ORDER BY id").fetchall()
 
 
 def index_key(store: Store) -> str:

@@ -29,6 +29,7 @@ from cudaredist.store.examined_archives import examined_archives
 from cudaredist.store.policy_rows import policy_rows
 from cudaredist.store.symbol_folder import table_name
 from cudaredist.tables.driver_support import SYSTEMS, stated_drivers
+from cudaredist.tables.gpus.gpu_table import fact_of
 from cudaredist.tables.symbols.symbol_table import labels_in
 
 
@@ -244,7 +245,8 @@ def _gpu_rows(table: Gpus) -> _Rows:
         name = capability.replace(".", "")
         number = int(name.rstrip("af")) * 10
         releases = (gpu.first_cuda, gpu.last_cuda)
-        about = (gpu.family, *releases, gpu.jetson, json.dumps(gpu.products))
+        renamed_to = fact_of(gpu.policy, "renamed_to")
+        about = (gpu.family, *releases, gpu.jetson, json.dumps(gpu.products), renamed_to)
         yield (capability, f"sm_{name}", name, number, *about)
 
 

@@ -15,9 +15,10 @@ from cudaredist.formats.advisories import Advisories, AdvisoryPolicy
 from cudaredist.formats.base import OwnModel
 from cudaredist.formats.driver_policy import DriverPolicy
 from cudaredist.formats.jetpack import JetPackPolicy
+from cudaredist.formats.policy import ConstraintPolicy
 from cudaredist.formats.registry import read_own_file
 from cudaredist.formats.runfile_records import Runfiles
-from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.formats.tables import GpuPolicy, Gpus, NvccCompat
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import Progress
 from cudaredist.redists import NVIDIA_BASE, REDISTS
@@ -40,7 +41,9 @@ _MODELS: Mapping[str, type[OwnModel]] = {
     "policy/advisories": AdvisoryPolicy,
     "nvcc_compat": NvccCompat,
     "gpus": Gpus,
+    "policy/constraints": ConstraintPolicy,
     "policy/drivers": DriverPolicy,
+    "policy/gpus": GpuPolicy,
     "policy/jetpack": JetPackPolicy,
     "runfiles": Runfiles,
     **{f"policy/{name}": model for name, model in STORED_MODELS.items()},
@@ -81,6 +84,7 @@ def update_rows(
             add_vulnerabilities(connection, documents.store)
         elif releases:
             add_vulnerabilities(connection, documents.store, releases)
+        connection.execute("DELETE FROM gpu_answers")
         if outdated:
             connection.execute(
                 "DELETE FROM contents WHERE id NOT IN"

@@ -35,6 +35,7 @@ TABLES_OF_APIS = ("api_providers", "api_archives", "api_sets", "api_releases", "
 OTHER_TABLES = (
     "archive_exports",
     "gpus",
+    "gpu_answers",
     "compilers",
     "glibc_bounds",
     "drivers",

@@ -40,8 +40,6 @@ DRIVERS = {
 """The models of the policy of drivers and of security bulletins."""
 SETTINGS = {"cudaredist.formats.base", "cudaredist.formats.settings"}
 """The models of the configuration file."""
-GPUS = {f"cudaredist.formats.{name}" for name in ("coverage", "driver_policy", "policy")}
-"""The models of coverage by device code, and of policies about drivers and CUDA releases."""
 DIFF = {
     f"cudaredist.formats.{name}"
     for name in (
@@ -63,7 +61,8 @@ MODELS: dict[str, set[str]] = {
     "versions --offline": set(),
     "which --symbol ncclCommSplit": set(),
     "explain package nccl": set(),
-    "explain gpu V100": TABLES | GPUS | {"cudaredist.formats.set_policy"},
+    "explain gpu V100": set(),
+    "explain gpu sm_90a": set(),
     "explain nvcc 13.0": TABLES,
     "explain cuda 13.0": TABLES | DRIVERS,
     "explain driver 580": DRIVERS,

@@ -5,11 +5,11 @@ from contextlib import suppress
 from operator import itemgetter
 
 from cudaredist.commands.explain.coverage_history import ArchiveCoverage
+from cudaredist.commands.explain.newest_releases import NewestReleases
 from cudaredist.commands.explain.report import NewestTogether
 from cudaredist.errors import CudaRedistError
 from cudaredist.formats.coverage import Coverage
 from cudaredist.formats.tables import CapabilityEntry, Gpus
-from cudaredist.hints import command_for_archives, command_line
 from cudaredist.primitives import JETSON, ArchiveId, Version
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.usable import UsableWithCuda
@@ -33,16 +33,27 @@ COMMON_PLATFORMS = (
 def newest_together(
     capabilities: Iterable[str], archives: Sequence[ArchiveCoverage], store: Store, gpus: Gpus
 ) -> Iterator[NewestTogether]:
-    """Yield the newest releases that run on each capability's GPUs together.
+    """Yield the newest releases that run on each capability's GPUs together."""
+    bases = dict.fromkeys(gpus.capabilities[name].base for name in capabilities)
+    newest = newest_by_capability(bases, archives, store, gpus)
+    yield from (one.report() for one in newest.values())
+
+
+def newest_by_capability(
+    bases: Iterable[str], archives: Sequence[ArchiveCoverage], store: Store, gpus: Gpus
+) -> dict[str, NewestReleases]:
+    """Return the newest releases that run together, by capability without a letter.
 
     The newest CUDA release decides, then the newest releases of the others that are usable with it.
-    Without releases of CUDA in the feature files, yield none.
+    Without releases of CUDA in the feature files, none are known.
     """
     decisive = [one for one in archives if _PACKAGES.get(one.redist) == one.archive.package]
-    if any(one.redist == CUDA for one in decisive):
-        for base in dict.fromkeys(gpus.capabilities[name].base for name in capabilities):
-            own = [one for one in decisive if base in one.by_capability]
-            yield _newest(base, own, store, gpus)
+    if not any(one.redist == CUDA for one in decisive):
+        return {}
+    return {
+        base: _newest(base, [one for one in decisive if base in one.by_capability], store, gpus)
+        for base in bases
+    }
 
 
 def newest_with_cuda(
@@ -63,7 +74,7 @@ def newest_with_cuda(
 
 def _newest(
     name: str, archives: Sequence[ArchiveCoverage], store: Store, gpus: Gpus
-) -> NewestTogether:
+) -> NewestReleases:
     entry = gpus.capabilities[name]
     running = [one for one in archives if one.by_capability[name].value in {"native", "ptx"}]
     for platform in COMMON_PLATFORMS:
@@ -74,18 +85,17 @@ def _newest(
             local = [(one.redist, one.label, one.archive) for one in here]
             releases = newest_with_cuda(max(labels), local, store)
             parts = [one.by_capability[name] for one in here if one.label == max(labels)]
-            return NewestTogether(
+            return NewestReleases(
                 capability=name,
                 platform=platform,
                 releases=releases,
                 statement=_statement(name, platform, releases),
-                reasons=(
-                    *_about_desktop_code(entry, parts),
-                    *_unexamined_jetsons(entry, here, store),
-                ),
+                desktop_code=_desktop_code(entry, parts),
+                unexamined=_unexamined_jetsons(entry, here, store),
+                renamed_to=None,
             )
-    reasons = tuple(_unexamined_jetsons(entry, archives, store))
-    if reasons:
+    unexamined = _unexamined_jetsons(entry, archives, store)
+    if unexamined is not None:
         statement = f"The newest release that runs on compute capability {name} is unknown."
     else:
         known = sorted({one.archive.platform for one in archives if one.redist == CUDA})
@@ -93,40 +103,31 @@ def _newest(
             f"No known release of CUDA that supports compute capability {name} has a cuBLAS that "
             f"runs on it (known platforms: {', '.join(known) or 'none'})."
         )
-    renamed = fact_of(entry.policy, "renamed_to")
-    if renamed is not None:
-        command = command_line("explain gpu", renamed)
-        reasons = (*reasons, f"Later releases call it {renamed}: run `{command}`.")
-    return NewestTogether(
-        capability=name, platform=None, releases={}, statement=statement, reasons=reasons
+    return NewestReleases(
+        capability=name,
+        platform=None,
+        releases={},
+        statement=statement,
+        desktop_code=None,
+        unexamined=unexamined,
+        renamed_to=fact_of(entry.policy, "renamed_to"),
     )
 
 
-def _about_desktop_code(entry: CapabilityEntry, parts: Iterable[Coverage]) -> Iterator[str]:
-    """Yield a reason if a Tegra part runs code for other GPUs."""
-    cuda = fact_of(entry.policy, "desktop_code")
-    if cuda is not None and any(part.by_desktop_code for part in parts):
-        yield (
-            f"They have no code for {entry.base}. It runs code for other GPUs of its architecture "
-            f"from CUDA {cuda} on. Before, this is unknown."
-        )
+def _desktop_code(entry: CapabilityEntry, parts: Iterable[Coverage]) -> str | None:
+    """Return the first CUDA minor with which a Tegra part runs code for other GPUs, if it does."""
+    is_used = any(part.by_desktop_code for part in parts)
+    return fact_of(entry.policy, "desktop_code") if is_used else None
 
 
 def _unexamined_jetsons(
     entry: CapabilityEntry, archives: Iterable[ArchiveCoverage], store: Store
-) -> Iterator[str]:
-    """Yield the commands that examine the archives for Jetsons, if there are any others."""
+) -> str | None:
+    """Return the newest CUDA release with archives for Jetsons, if none of them was examined."""
     if not entry.jetson or any(one.archive.platform == JETSON for one in archives):
-        return
+        return None
     release = _newest_for_jetsons(entry, store)
-    if release is not None:
-        about = {"redist": CUDA, "version": release}
-        download = command_for_archives("download-manifests", **about)
-        process = command_for_archives("process-manifests", **about, platform=JETSON)
-        yield (
-            f"NVIDIA's archives for {JETSON}, up to CUDA {release}, were not examined: run "
-            f"`{download}` and `{process}`."
-        )
+    return None if release is None else str(release)
 
 
 def _newest_for_jetsons(entry: CapabilityEntry, store: Store) -> Version | None:

@@ -71,16 +71,14 @@ def _architectures(names: Iterable[str], gpus: Gpus) -> Iterator[str]:
         yield "with a: code for this capability only; with f: for its family"
 
 
-def gpu_answer(names: Iterable[str], gpus: Gpus) -> Iterator[str]:
-    """Yield a line for each capability with the CUDA releases that support it."""
-    for name in names:
-        entry = gpus.capabilities[name]
-        subject = f"compute capability {name} ({entry.family})"
-        if entry.last_cuda is None:
-            yield f"CUDA {entry.first_cuda} and later support {subject}."
-        else:
-            span = f"CUDA {entry.first_cuda} to {entry.last_cuda}"
-            yield f"{span} support {subject}, later releases do not."
+def gpu_sentence(name: str, gpus: Gpus) -> str:
+    """Return the CUDA releases that support a capability, in a sentence."""
+    entry = gpus.capabilities[name]
+    subject = f"compute capability {name} ({entry.family})"
+    if entry.last_cuda is None:
+        return f"CUDA {entry.first_cuda} and later support {subject}."
+    span = f"CUDA {entry.first_cuda} to {entry.last_cuda}"
+    return f"{span} support {subject}, later releases do not."
 
 
 def _driver(fact: Fact) -> tuple[str, str]:

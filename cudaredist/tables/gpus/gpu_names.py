@@ -2,8 +2,6 @@
 
 import re
 import shlex
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from cudaredist.errors import NotInDataError, UnknownNameError, UsageError
@@ -12,9 +10,15 @@ from cudaredist.hints import command_line
 from cudaredist.similar_names import similar_names
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import fact_of, is_supported
+from cudaredist.tables.gpus.matching_gpus import (
+    NamedGpu,
+    matching_capabilities,
+    names_of_chip,
+    spellings_of,
+    words_of,
+)
 from cudaredist.words import shown
 
-_COMMON_WORDS = frozenset({"nvidia", "nvgpu", "tesla"})
 _BRANDS = frozenset({"nvidia", "tesla", "geforce", "quadro", "grid"})
 """Words at the beginning of names of `nvidia-smi`."""
 _QUERY = "nvidia-smi --query-gpu=compute_cap --format=csv"
@@ -31,42 +35,23 @@ def capabilities_called(text: str, gpus: Gpus) -> list[str]:
     A chip that was renamed has two capabilities: CUDA 12 calls Jetson Thor 10.1, and CUDA 13 calls
     it 11.0.
     """
-    name = Capability.name_of(text.lower())
-    if name in gpus.capabilities:
-        return _names_of_chip(name, gpus)
-    titles: dict[str, set[str]] = defaultdict(set)
-    for entry in gpus.capabilities.values():
-        for title in (*entry.products, entry.family):
-            titles[title].add(entry.base)
-    matches = _matching_titles(_words(text), titles)
-    if not matches:
-        raise _no_gpu(text, titles, gpus)
-    names: set[str] = set()
-    for title in matches:
-        for base in titles[title]:
-            names.update(_names_of_chip(base, gpus))
-    return sorted(names, key=Capability.parse)
+    names = matching_capabilities(text, named_gpus(gpus))
+    if not names:
+        raise _no_gpu(text, gpus)
+    return names
 
 
-def _matching_titles(words: Sequence[str], titles: Iterable[str]) -> list[str]:
-    """Return the best matching titles.
-
-    These are the equal ones, else those with all of the words, else those within the words.
-    """
-    exact = []
-    parts = []
-    for title in titles:
-        title_words = _words(title)
-        if words in (title_words, ["nvidia", *title_words]):
-            exact.append(title)
-        if _is_part(_model(words), title_words):
-            parts.append(title)
-    return exact or parts or _contained(words, titles)
+def named_gpus(gpus: Gpus) -> dict[str, NamedGpu]:
+    """Return the names of the GPUs in a table, by capability."""
+    return {
+        name: NamedGpu((*entry.products, entry.family), fact_of(entry.policy, "renamed_to"))
+        for name, entry in gpus.capabilities.items()
+    }
 
 
-def _no_gpu(text: str, titles: Iterable[str], gpus: Gpus) -> UsageError:
+def _no_gpu(text: str, gpus: Gpus) -> UsageError:
     """Return the error for an unknown GPU name."""
-    words = _words(text)
+    words = words_of(text)
     if _is_like_target(text.lower()):
         name, major = Capability.name_of(text.lower()), f"{text}.0"
         if major in gpus.capabilities:
@@ -81,7 +66,8 @@ def _no_gpu(text: str, titles: Iterable[str], gpus: Gpus) -> UsageError:
         # A similar name is another GPU.
         hint = f"name its compute capability, which `{_QUERY}` prints"
         return UsageError(f"GPU {shown(text)} is not in the data", hint=hint)
-    spellings = {spelling: title for title in titles for spelling in _spellings(_words(title))}
+    titles = dict.fromkeys(title for gpu in named_gpus(gpus).values() for title in gpu.titles)
+    spellings = {spelling: title for title in titles for spelling in spellings_of(words_of(title))}
     near = similar_names("".join(words), spellings)
     similar = tuple(dict.fromkeys(spellings[spelling] for spelling in near))
     # The list of all products is too long.
@@ -104,52 +90,10 @@ def capability_of(text: str, gpus: Gpus, cuda_minor: str | None = None) -> str:
     if name in gpus.capabilities:
         return name
     names = capabilities_called(text, gpus)
-    if names != _names_of_chip(names[0], gpus):
+    if names != names_of_chip(names[0], named_gpus(gpus)):
         message = f"{shown(text)} matches GPUs of several compute capabilities: {', '.join(names)}"
         hint = f"run `{command_line('explain', 'gpu', shlex.quote(text))}` to list them"
         raise UsageError(message, hint=hint)
     entries = gpus.capabilities
     known = [name for name in names if cuda_minor and is_supported(entries[name], cuda_minor)]
     return (known or names)[-1]
-
-
-def _names_of_chip(name: str, gpus: Gpus) -> list[str]:
-    """Return a capability with its names in earlier and later releases of CUDA, if any."""
-    for old, entry in gpus.capabilities.items():
-        new = fact_of(entry.policy, "renamed_to") if entry.variant is None else None
-        if new in gpus.capabilities and name in {old, new}:
-            return [old, new]
-    return [name]
-
-
-def _model(words: Sequence[str]) -> list[str]:
-    """Return the words without those that do not tell GPUs of NVIDIA apart."""
-    return [word for word in words if word not in _COMMON_WORDS]
-
-
-def _contained(words: Sequence[str], titles: Iterable[str]) -> list[str]:
-    """Return the titles whose adjacent words are in a name, only those with the most words."""
-    text = f" {' '.join(_model(words))} "
-    counts: dict[str, int] = {}
-    for title in titles:
-        model = _model(_words(title))
-        # The blanks prevent a match within a word.
-        if model and f" {' '.join(model)} " in text:
-            counts[title] = len(model)
-    most = max(counts.values(), default=0)
-    return [title for title, count in counts.items() if count == most]
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[a-z0-9]+", text.casefold())
-
-
-def _spellings(words: Sequence[str]) -> Iterator[str]:
-    """Yield the adjacent words of a title, written as one: `rtx4090` of `GeForce RTX 4090`."""
-    for first in range(len(words)):
-        yield from ("".join(words[first:last]) for last in range(first + 1, len(words) + 1))
-
-
-def _is_part(words: Sequence[str], title: Sequence[str]) -> bool:
-    is_subset = bool(words) and set(words) <= set(title)
-    return is_subset or "".join(words) in set(_spellings(title))
