@@ -8,7 +8,7 @@ by the name of a library that got or lost a version.
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
@@ -22,8 +22,8 @@ PackageFiles: TypeAlias = Mapping[str, Collection[str]]
 
 _FOLDED = 3
 """The least number of files for which their folder is named instead."""
-_PATHS_CACHED = 1 << 16
-"""Paths whose folders stay in memory, because releases have the same files."""
+_CACHED = 1 << 16
+"""Paths and names whose results stay in memory: releases and platforms have the same files."""
 _ENDINGS: Mapping[FileKind, tuple[str, ...]] = {
     "static libraries": (".a",),
     "development libraries": (".so", ".lib"),
@@ -46,6 +46,9 @@ class PackageFile(NamedTuple):
     path: str
 
 
+_Rule: TypeAlias = Callable[[PackageFile], Hashable]
+
+
 class FilePair(NamedTuple):
     """The same file on both sides. None: only the other side has it."""
 
@@ -58,58 +61,96 @@ class FilePair(NamedTuple):
 
 def match_files(old: PackageFiles, new: PackageFiles) -> list[FilePair]:
     """Match the files of two sides. The result has each file of both sides once."""
-    before, after = _files_of(old), _files_of(new)
-    same = (FilePair(file, file) for file in before & after)
-    return sorted([*same, *_match_others(before - after, after - before)], key=_place)
+    same = (
+        PackageFile(package, path)
+        for package, paths in old.items()
+        for path in {*paths}.intersection(new.get(package, ()))
+    )
+    return sorted([*(FilePair(file, file) for file in same), *_match_others(old, new)], key=_place)
 
 
 def changed_files(old: PackageFiles, new: PackageFiles) -> list[FilePair]:
     """Match the files of two sides that are not in the same place on both."""
-    before, after = _files_of(old), _files_of(new)
-    return sorted(_match_others(before - after, after - before), key=_place)
+    return sorted(_match_others(old, new), key=_place)
 
 
 def _place(pair: FilePair) -> tuple[str, str]:
     return pair.old or pair.new or ("", "")
 
 
-def _match_others(gone: set[PackageFile], came: set[PackageFile]) -> list[FilePair]:
+def _match_others(old: PackageFiles, new: PackageFiles) -> list[FilePair]:
     """Match the files of only one side each."""
-    pairs: list[FilePair] = []
-    # Longer ends are whole paths on one side, which are compared first.
-    depth = min(_depth(gone), _depth(came))
-    for rule in _rules(depth):
-        if not gone or not came:
-            break
-        found = list(_unique_pairs(gone, came, rule))
-        pairs += found
-        gone -= {pair.old for pair in found if pair.old}
-        came -= {pair.new for pair in found if pair.new}
+    gone, came = _files_of_one(old, new), _files_of_one(new, old)
+    lost, gained = _by_name(gone), _by_name(came)
+    # Paths with an equal end have the same name, so that only files of one name are compared.
+    pairs = [
+        pair
+        for name in lost.keys() & gained.keys()
+        for pair in _match_by_ends(frozenset(lost[name]), frozenset(gained[name]))
+    ]
+    gone.difference_update(pair.old for pair in pairs if pair.old)
+    came.difference_update(pair.new for pair in pairs if pair.new)
+    pairs += _match_by_rules(gone, came, _RENAMES)
     pairs += (FilePair(file, None) for file in gone)
     pairs += (FilePair(None, file) for file in came)
     return pairs
 
 
-def _files_of(packages: PackageFiles) -> set[PackageFile]:
-    return {PackageFile(package, path) for package, paths in packages.items() for path in paths}
+def _files_of_one(packages: PackageFiles, other: PackageFiles) -> set[PackageFile]:
+    """Return the files that the other side does not have in the same place."""
+    return {
+        PackageFile(package, path)
+        for package, paths in packages.items()
+        for path in {*paths}.difference(other.get(package, ()))
+    }
+
+
+def _by_name(files: Iterable[PackageFile]) -> dict[str, list[PackageFile]]:
+    return grouped((posixpath.basename(file.path), file) for file in files)
+
+
+@lru_cache(maxsize=_CACHED)
+def _match_by_ends(
+    gone: frozenset[PackageFile], came: frozenset[PackageFile]
+) -> Sequence[FilePair]:
+    """Match files of one name by the longest equal ends of their paths."""
+    if len(gone) == len(came) == 1:
+        (old,), (new,) = gone, came
+        # A name alone may be another file in another package.
+        is_same = old.package == new.package or _end(old, 2) == _end(new, 2)
+        return [FilePair(old, new)] if is_same else []
+    # Longer ends are whole paths on one side, which are compared first.
+    depth = min(_depth(gone), _depth(came))
+    return _match_by_rules({*gone}, {*came}, _rules_of_ends(depth))
+
+
+def _match_by_rules(
+    gone: set[PackageFile], came: set[PackageFile], rules: Iterable[_Rule]
+) -> list[FilePair]:
+    """Match files by what they have in common, the surest first, and remove them."""
+    pairs: list[FilePair] = []
+    for rule in rules:
+        if not gone or not came:
+            break
+        found = list(_unique_pairs(gone, came, rule))
+        pairs += found
+        gone.difference_update(pair.old for pair in found if pair.old)
+        came.difference_update(pair.new for pair in found if pair.new)
+    return pairs
 
 
 def _depth(files: Iterable[PackageFile]) -> int:
     """Return the largest number of parts in a path."""
-    return max((file.path.count("/") + 1 for file in files), default=0)
+    return max(file.path.count("/") + 1 for file in files)
 
 
-def _rules(depth: int) -> Iterator[Callable[[PackageFile], Hashable]]:
-    """Yield what the same file has in common on both sides, the surest first."""
+def _rules_of_ends(depth: int) -> Iterator[_Rule]:
+    """Yield the ends of paths that the same file has on both sides, the longest first."""
     yield lambda file: file.path
     for size in range(depth, 0, -1):
         yield partial(_package_and_end, size=size)
-        # A name alone may be another file in another package.
         if size > 1:
             yield partial(_end, size=size)
-    yield lambda file: (file.package, _replace_numbers("#", file.path))
-    yield lambda file: (file.package, _replace_numbers("#", posixpath.basename(file.path)))
-    yield _library_without_version
 
 
 def _library_without_version(file: PackageFile) -> Hashable:
@@ -120,19 +161,25 @@ def _library_without_version(file: PackageFile) -> Hashable:
     return file.package, folder, _remove_version("", name)
 
 
-def _end(file: PackageFile, size: int) -> str:
+def _end(file: PackageFile, size: int) -> tuple[str, ...]:
     """Return the last parts of a path."""
-    return "/".join(file.path.split("/")[-size:])
+    return tuple(file.path.split("/")[-size:])
 
 
-def _package_and_end(file: PackageFile, size: int) -> tuple[str, str]:
-    return file.package, _end(file, size)
+def _package_and_end(file: PackageFile, size: int) -> tuple[str, ...]:
+    return file.package, *_end(file, size)
+
+
+_RENAMES: Sequence[_Rule] = (
+    lambda file: (file.package, _replace_numbers("#", file.path)),
+    lambda file: (file.package, _replace_numbers("#", posixpath.basename(file.path))),
+    _library_without_version,
+)
+"""What a renamed file has in common on both sides, the surest first."""
 
 
 def _unique_pairs(
-    gone: Iterable[PackageFile],
-    came: Iterable[PackageFile],
-    rule: Callable[[PackageFile], Hashable],
+    gone: Iterable[PackageFile], came: Iterable[PackageFile], rule: _Rule
 ) -> Iterator[FilePair]:
     """Yield the files that have something in common with exactly one other."""
     lost = grouped((rule(file), file) for file in gone)
@@ -179,6 +226,7 @@ def _folded(old: PackageFiles, new: PackageFiles) -> Iterator[FileChange]:
     yield from _one_sided("added", came, old)
 
 
+@lru_cache(maxsize=_CACHED)
 def _prefixes(old: str, new: str) -> tuple[str, str]:
     """Return the different beginnings of two paths: `include/` and `include/cccl/`.
 
@@ -253,13 +301,14 @@ def _one_sided(
                 )
 
 
-@lru_cache(maxsize=_PATHS_CACHED)
+@lru_cache(maxsize=_CACHED)
 def _parents(path: str) -> list[str]:
     """Return the folders of a path, the highest first."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[: size + 1]) for size in range(len(parts))]
 
 
+@lru_cache(maxsize=_CACHED)
 def kind_of(path: str) -> FileKind:
     """Return the kind of a file, by its name and folder."""
     name = posixpath.basename(path)
