@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -96,6 +97,8 @@ class History:
     def deprecated(self) -> int:
         """The releases that deprecate all forms of the name."""
         noted = union(form.releases for form in self.forms if form.deprecated is not None)
+        if not noted:
+            return 0
         return noted & ~union(form.releases for form in self.forms if form.deprecated is None)
 
 
@@ -303,10 +306,6 @@ class _FormRow(NamedTuple):
     api_set: int
 
 
-class _NameRow(NamedTuple):
-    name: str
-
-
 class _SetRow(NamedTuple):
     api_set: int
     label: str
@@ -326,30 +325,29 @@ _FORMS = Question(
     f"""
     SELECT kind, name, parent, package, header, signature, symbol, deprecated, api_set
     FROM api_forms
-    WHERE document IN (SELECT document FROM api_providers AS own WHERE redist = ? AND {_CURRENT})
-        AND {{condition}}
-    ORDER BY name, parent, header, signature""",
+    WHERE +document IN (SELECT document FROM api_providers AS own WHERE redist = ? AND {_CURRENT})
+        AND {{condition}}""",
 )
-_CHANGING = """(
-    kind IN ('unread', 'header')
-    OR name IN (SELECT value FROM json_each(?)) OR symbol IN (SELECT value FROM json_each(?)))"""
-"""The condition that a form belongs to one of some names, or to the headers."""
-_CHANGING_NAMES = Question(
-    _NameRow,
-    """
-    WITH changing AS (
-        SELECT name, symbol, parent FROM api_forms
-        WHERE api_set IN (SELECT value FROM json_each(?))
-    )
-    SELECT name FROM changing UNION SELECT symbol FROM changing WHERE symbol != ''
-    UNION SELECT parent FROM changing WHERE parent != ''
-    UNION SELECT name FROM api_forms WHERE kind = 'typedef'""",
-)
+_UNREAD = "kind = 'unread'"
+_OF_SETS = "api_set IN (SELECT value FROM json_each(?))"
+_CALLED = "kind != 'field' AND name IN (SELECT value FROM json_each(?))"
+_FIELDS = """kind = 'field' AND name IN (SELECT value FROM json_each(?))
+        AND parent IN (SELECT value FROM json_each(?))"""
+_WITH_SYMBOL = "symbol != '' AND symbol != name"
+_NOT_CHANGING = f"""
+        AND NOT {_OF_SETS} AND EXISTS (
+            SELECT 1 FROM api_releases JOIN api_providers AS own ON own.id = provider
+            WHERE api_set = api_forms.api_set AND redist = ?
+        )"""
+"""The condition that a form is of a product, and not of some sets."""
+_TYPED = frozenset({"field", "function", "typedef", "variable"})
+"""The kinds of names whose declarations have types."""
 _SETS = Question(
     _SetRow,
     """
     SELECT DISTINCT api_set, label
-    FROM api_releases JOIN api_providers AS own ON own.id = provider AND redist = ?""",
+    FROM api_providers AS own CROSS JOIN api_releases ON provider = own.id AND {condition}
+    WHERE redist = ?""",
 )
 _KNOWN = Question(
     _KnownRow,
@@ -368,8 +366,8 @@ def api_releases(index: Index, redist: str) -> tuple[Version, ...]:
 def read_api(index: Index, redist: str, between: tuple[Version, Version] | None = None) -> Api:
     """Return the API of a product from the tables of its packages.
 
-    `between` two releases, the API has only the names whose forms differ, and typedefs: most names
-    never change.
+    `between` two releases, the API has only the names whose forms differ, and the typedefs in their
+    declarations: most names never change.
     """
     known_rows = index.ask(_KNOWN, redist)
     releases = sorted(map(parse_label, {row.label for row in known_rows}))
@@ -377,15 +375,61 @@ def read_api(index: Index, redist: str, between: tuple[Version, Version] | None 
     known: dict[str, int] = defaultdict(int)
     for row in known_rows:
         known[row.package] |= bits[row.label]
+    in_labels = "TRUE" if between is None else "label IN (SELECT value FROM json_each(?))"
+    labels = () if between is None else ([*map(str, between)],)
     sets: dict[int, int] = defaultdict(int)
-    for one in index.ask(_SETS, redist):
+    for one in index.ask(_SETS.where(in_labels), *labels, redist):
         sets[one.api_set] |= bits.get(one.label, 0)
     if between is None:
-        rows = index.ask(_FORMS.where("TRUE"), redist)
+        rows = [row for row in index.ask(_FORMS.where("TRUE"), redist) if row.api_set in sets]
     else:
         first, second = (bits.get(str(label), 0) for label in between)
-        changing = [one for one, own in sets.items() if bool(own & first) != bool(own & second)]
-        names = [row.name for row in index.ask(_CHANGING_NAMES, changing)]
-        rows = index.ask(_FORMS.where(_CHANGING), redist, names, names)
-    forms = (Form(*row[:-1], sets[row.api_set]) for row in rows if row.api_set in sets)
+        old = {one for one, own in sets.items() if not own & second}
+        new = {one for one, own in sets.items() if not own & first}
+        rows = _changing_forms(index, redist, old, new)
+    rows.sort(key=lambda row: (row.name, row.parent, row.header, row.signature))
+    forms = (Form(*row[:-1], sets.get(row.api_set, 0)) for row in rows)
     return Api(releases, forms, known)
+
+
+def _changing_forms(
+    index: Index, redist: str, old: AbstractSet[int], new: AbstractSet[int]
+) -> list[_FormRow]:
+    """Return all forms of the names that have some in only `old` or only `new` sets.
+
+    They include the forms of the typedefs in declarations that are compared.
+    """
+    changing = index.ask(_FORMS.where(_OF_SETS), redist, old | new)
+    gone = {(row.kind, row.name, row.deprecated) for row in changing if row.api_set in old}
+    came = {(row.kind, row.name, row.deprecated) for row in changing if row.api_set in new}
+    same = gone & came
+    names, fields, structs = set[str](), set[str](), set[str]()
+    for row in changing:
+        if row.kind == "header":
+            name = header_name(row.name)
+            names.update((name, CCCL_FOLDER + name))
+        elif row.kind == "field":
+            fields.add(row.name)
+            structs.add(row.parent)
+        # A name of C++ has no declaration, so that only its header can differ.
+        elif row.kind != "name" or (row.kind, row.name, row.deprecated) not in same:
+            names.update((row.name, row.symbol))
+    names |= structs
+
+    def others(condition: str, *values: AbstractSet[str]) -> list[_FormRow]:
+        """Return forms of other sets."""
+        question = _FORMS.where(condition + _NOT_CHANGING)
+        return index.ask(question, redist, *values, old | new, redist)
+
+    forms = others(_FIELDS, fields, structs)
+    forms += others(_CALLED, names)
+    forms += (row for row in others(_WITH_SYMBOL) if row.symbol in names and row.name not in names)
+    compared = {row.name for row in forms} | {name for _, name, _ in same}
+    forms += (row for row in changing if row.kind in {"field", "unread"} or row.name in names)
+    typed = [row for row in forms if row.name in compared and row.kind in _TYPED]
+    # Types are compared through typedefs, those of typedefs, and so on.
+    while words := {word for row in typed for word in _words(row.signature)} - names:
+        names |= words
+        typed = others(_CALLED, words)
+        forms += typed
+    return [*forms, *others(_UNREAD)]

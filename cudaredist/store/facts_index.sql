@@ -399,6 +399,8 @@ CREATE TABLE api_forms (
 );
 CREATE INDEX api_forms_of_document ON api_forms (document);
 CREATE INDEX api_forms_with_name ON api_forms (name);
+CREATE INDEX api_forms_with_symbol ON api_forms (symbol) WHERE symbol != '' AND symbol != name;
+CREATE INDEX api_forms_unread ON api_forms (document) WHERE kind = 'unread';
 CREATE INDEX api_forms_of_set ON api_forms (api_set);
 
 -- Compute capabilities of GPUs.

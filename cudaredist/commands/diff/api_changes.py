@@ -165,6 +165,8 @@ def _form(history: History, release: int) -> Form | None:
     A function's own declaration comes before that of a macro for it, and before a name of C++.
     """
     forms = [form for form in history.forms if form.releases & release]
+    if len(forms) == 1:
+        return forms[0]
     return min(forms, key=lambda form: (form.kind == "name", form.is_alias), default=None)
 
 
