@@ -57,6 +57,8 @@ class Limit(NamedTuple):
 
 NEW_SITE = "new-site"
 """The folder of a site that is removed before each round."""
+NEW = "new "
+"""The beginning of a comparison whose report is removed from the cache before each round."""
 FIRST_CALL = "which libcudnn.so.9"
 FIRST = Limit(25, today=45, unit="S", rounds=1)
 """The limit of the call that makes the index."""
@@ -74,8 +76,10 @@ LIMITS = {
     "explain package libcublas": Limit(1.4),
     "explain gpu V100": Limit(1.4),
     "explain api cudaMalloc": Limit(1.4),
-    "diff cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=4.3),
-    "diff --api cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=3),
+    "diff cuda@12.9.2 cuda@13.0.3": Limit(1.8),
+    "diff --api cuda@12.9.2 cuda@13.0.3": Limit(1.8),
+    f"{NEW}diff cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=3.3),
+    f"{NEW}diff --api cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=2.4),
     "check --offline": Limit(25, unit="S"),
     "build --cuda 13.0 --platform linux-x86_64": Limit(25, unit="S"),
     # The goal of all sets is forty times one set. They take ten times one set.
@@ -106,7 +110,10 @@ def cpu(command: list[str], folder: Path) -> float:
 def cpu_of_call(call: str, folder: Path) -> float:
     """Return the CPU of a call of cudaredist in seconds."""
     shutil.rmtree(folder / NEW_SITE, ignore_errors=True)
-    return cpu(["-m", "cudaredist", *call.format(folder=folder).split()], folder)
+    if call.startswith(NEW):
+        shutil.rmtree(folder / "cache/folders/compared", ignore_errors=True)
+    words = call.removeprefix(NEW).format(folder=folder).split()
+    return cpu(["-m", "cudaredist", *words], folder)
 
 
 def multiple(call: str, limit: Limit, folder: Path) -> float:

@@ -40,19 +40,6 @@ DRIVERS = {
 """The models of the policy of drivers and of security bulletins."""
 SETTINGS = {"cudaredist.formats.base", "cudaredist.formats.settings"}
 """The models of the configuration file."""
-DIFF = {
-    f"cudaredist.formats.{name}"
-    for name in (
-        "coverage",
-        "features",
-        "host_compilers",
-        "policy",
-        "runfile_records",
-        "symbol_tables",
-        "toolkit_record",
-    )
-}
-"""Further models of a comparison, which reads manifests and feature files."""
 MODELS: dict[str, set[str]] = {
     "config": SETTINGS,
     "which libnccl.so.2": set(),
@@ -67,7 +54,8 @@ MODELS: dict[str, set[str]] = {
     "explain cuda 13.0": TABLES | DRIVERS,
     "explain driver 580": DRIVERS,
     "explain api ncclCommSplit": set(),
-    "diff nccl@2.28.9 nccl@2.28.9": TABLES | DRIVERS | DIFF,
+    "diff nccl@2.28.9 nccl@2.28.9": set(),
+    "diff --api nccl@2.28.9 nccl@2.28.9": set(),
 }
 """The modules with models that a lookup may import. A new feature adds none."""
 

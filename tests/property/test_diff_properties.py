@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from support.factory import blank, feature_document, manifest, name_policy
 from support.package_sets import example_set, package
 
-from cudaredist.commands.diff.comparable import (
-    Comparable,
+from cudaredist.commands.diff.comparable import Comparable
+from cudaredist.commands.diff.compare import compare
+from cudaredist.commands.diff.read_sides import (
     contents_of,
     of_features,
     of_manifest,
     of_package_set,
 )
-from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.report import Delta, DiffReport, Move
 from cudaredist.commands.diff.text import diff_markdown, diff_text
 from cudaredist.formats.features import ExaminedArchive, Features, Library

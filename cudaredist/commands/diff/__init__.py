@@ -1,5 +1,6 @@
 """diff: compare releases, feature files, package sets and tables.
 
-`comparable` prepares each kind of file, `compare` compares two files, `variants` aligns platforms
-if only one side has variants, and `moves` finds files that moved to another package.
+`read_sides` reads each kind of file, `compare` compares two sides (`comparable`), `variants` aligns
+platforms if only one side has variants, and `moves` finds files that moved to another package.
+`stored_report` keeps the reports about releases in the cache.
 """

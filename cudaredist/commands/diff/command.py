@@ -82,18 +82,21 @@ def diff(options: DiffOptions, session: Session) -> int:
     redistributables. With --api, the functions, fields, enumerators, types and macros of NVIDIA's
     headers are compared: removed, changed (with both declarations), deprecated and new ones.
     """
-    from cudaredist.commands.diff.diff_releases import (
-        as_release,
-        compare_releases,
-        is_local_release,
+    from cudaredist.commands.diff.arguments import as_release, is_local_release
+    from cudaredist.commands.diff.report import DiffReport
+    from cudaredist.commands.diff.stored_report import (
+        are_examined,
+        key_of_comparison,
+        stored_report,
     )
-    from cudaredist.commands.diff.symbol_lines import symbol_lines
     from cudaredist.commands.diff.text import diff_markdown, diff_text
     from cudaredist.primitives import KNOWN_PLATFORMS
-    from cudaredist.store.known_vulnerabilities import known_vulnerabilities
+    from cudaredist.store.facts_index import Index
     from cudaredist.store.locate import describe_data, with_releases
 
     if options.new is None:
+        from cudaredist.commands.diff.symbol_lines import symbol_lines
+
         session.console.lines(symbol_lines(Path(options.old)))
         return EXIT_OK
     releases: list[tuple[str, str]] = []
@@ -120,26 +123,42 @@ def diff(options: DiffOptions, session: Session) -> int:
         name: partial(render, has_symbols=options.symbols, is_long=options.all)
         for name, render in (("text", diff_text), ("markdown", diff_markdown))
     }
-    for platform in options.platform or ():
+    platforms = options.platform or ()
+    for platform in platforms:
         if platform not in KNOWN_PLATFORMS:
             raise UnknownNameError("platform", platform, KNOWN_PLATFORMS)
-    report = compare_releases(
-        old,
-        new,
-        store,
-        cache,
-        known_vulnerabilities(store),
-        platforms=options.platform or (),
-        progress=session.progress("indexing"),
-    )
+
+    def compare(index: Index | None = None) -> DiffReport:
+        # Its models are slow to import, and many reports are in the cache.
+        from cudaredist.commands.diff.diff_releases import compare_releases
+        from cudaredist.store.known_vulnerabilities import known_vulnerabilities
+
+        known = known_vulnerabilities(store)
+        return compare_releases(old, new, store, cache, known, platforms=platforms, index=index)
+
+    if is_local_release(old) and is_local_release(new):
+        index = Index(store, cache, session.progress("indexing"))
+        is_stored = are_examined(releases, index)
+        key = key_of_comparison(index, old, new, platforms) if is_stored else ""
+        report = stored_report(DiffReport, key, cache, partial(compare, index))
+    else:
+        report = compare()
     return session.finish(report, texts.get(options.format))
 
 
 def _compare_apis(old: str, new: str, options: DiffOptions, session: Session) -> int:
     """Compare the names in the headers of two releases."""
     from cudaredist.commands.diff.api_changes import api_markdown, api_text, compare_apis
+    from cudaredist.commands.diff.report import ApiDiffReport
+    from cudaredist.commands.diff.stored_report import key_of_comparison, stored_report
 
     index = session.open_index(options.data, options.cache_dir)
     texts = {"text": api_text, "markdown": api_markdown}
     text = partial(texts[options.format], is_long=options.all)
-    return session.finish(compare_apis(old, new, index), text)
+    report = stored_report(
+        ApiDiffReport,
+        key_of_comparison(index, "api", old, new),
+        open_cache(options.cache_dir),
+        partial(compare_apis, old, new, index),
+    )
+    return session.finish(report, text)

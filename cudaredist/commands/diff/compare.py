@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from cudaredist.commands.diff.comparable import Comparable, Fields, Value
 from cudaredist.commands.diff.coverage_changes import coverage_deltas, is_coverage
@@ -10,8 +11,10 @@ from cudaredist.commands.diff.file_changes import file_changes, run_path_changes
 from cudaredist.commands.diff.moves import moved_files, origins_by_files
 from cudaredist.commands.diff.report import Delta, DiffReport, PackageDelta
 from cudaredist.commands.diff.variants import align_variants, places_of, without_platforms_of
-from cudaredist.formats.policy import NamePolicy
 from cudaredist.primitives import Version, natural_order
+
+if TYPE_CHECKING:
+    from cudaredist.formats.policy import NamePolicy
 
 _BREAKING_FIRST = (
     "status",
@@ -39,7 +42,7 @@ _SIGNIFICANT_RATIO = 1.1
 """All sizes change between versions. Report those that changed by a tenth."""
 
 
-def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -> DiffReport:
+def compare(old: Comparable, new: Comparable, names: "NamePolicy | None" = None) -> DiffReport:
     """Return the differences between two sides.
 
     If the sides are swapped, the result is the same with its sides swapped. `names` has the renamed
@@ -99,7 +102,7 @@ def _license_words(text: str) -> frozenset[str]:
     return frozenset(words) - {"", "eula", "library", "license", "licenseref", "software"}
 
 
-def _origins(old: Comparable, new: Comparable, names: NamePolicy | None) -> dict[str, str]:
+def _origins(old: Comparable, new: Comparable, names: "NamePolicy | None") -> dict[str, str]:
     """Return the origin of each one-sided package."""
     added = new.packages.keys() - old.packages.keys()
     gone = old.packages.keys() - new.packages.keys()

@@ -4,41 +4,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from cudaredist.commands.diff.report import Delta
-from cudaredist.formats.coverage import Coverage
-from cudaredist.formats.features import ExaminedArchive
 from cudaredist.grouping import grouped
-from cudaredist.primitives import Platform, natural_order
-from cudaredist.tables.gpus.coverage import CoverageRules, describe_coverage
+from cudaredist.primitives import natural_order
 
 COVERAGE = "coverage"
-_PREFIX = f"{COVERAGE} "
+COVERAGE_PREFIX = f"{COVERAGE} "
+"""The beginning of the fields with the coverage of a capability."""
 _BEST_FIRST = ("native", "ptx", "lto", "partial", "none")
 _UNKNOWN = len(_BEST_FIRST)
 
 
-def coverage_fields(coverage: Mapping[str, Coverage]) -> dict[str, str]:
-    """Return a field with the coverage of each capability."""
-    return {f"{_PREFIX}{name}": describe_coverage(part) for name, part in coverage.items()}
-
-
-def archive_coverage(
-    archive: ExaminedArchive, cuda: int | None, rules: CoverageRules
-) -> dict[str, str]:
-    """Return an archive's fields for the GPUs of its platform.
-
-    `cuda` is the CUDA major of the archive, if it is known. Returns none if the device code is
-    unknown.
-    """
-    if archive.code_by_file is None:
-        return {}
-    platform = Platform(archive.platform)
-    names = [str(capability) for capability in rules.capabilities_on(platform)]
-    return coverage_fields(rules.cover(tuple(archive.code_by_file.values()), names, cuda))
-
-
 def is_coverage(field: str) -> bool:
     """Check if a field is the coverage of a capability."""
-    return field.startswith(_PREFIX)
+    return field.startswith(COVERAGE_PREFIX)
 
 
 def coverage_deltas(
@@ -56,7 +34,7 @@ def coverage_deltas(
         old, new = str(before[field, place]), str(after[field, place])
         ranks = {_rank(old), _rank(new)}
         if len(ranks) > 1 and _UNKNOWN not in ranks:
-            places[field.removeprefix(_PREFIX), old, new].append(place)
+            places[field.removeprefix(COVERAGE_PREFIX), old, new].append(place)
     gpus_by_change = grouped(
         ((old, new, tuple(sorted(filter(None, same)))), gpu)
         for (gpu, old, new), same in places.items()

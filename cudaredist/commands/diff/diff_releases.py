@@ -1,7 +1,6 @@
 """diff: compare two releases, feature files or package sets."""
 
 import functools
-import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping
@@ -10,20 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from cudaredist.commands.diff.api_changes import api_counts
-from cudaredist.commands.diff.comparable import (
-    Comparable,
+from cudaredist.commands.diff.arguments import is_local_release
+from cudaredist.commands.diff.comparable import Comparable, add_releases, files_of, of_platforms
+from cudaredist.commands.diff.compare import compare
+from cudaredist.commands.diff.export_changes import add_exports
+from cudaredist.commands.diff.read_sides import (
     add_paths,
-    add_releases,
     contents_of,
-    files_of,
     of_features,
     of_manifest,
     of_package_set,
-    of_platforms,
     of_tables,
 )
-from cudaredist.commands.diff.compare import compare
-from cudaredist.commands.diff.export_changes import add_exports
 from cudaredist.commands.diff.report import DiffReport
 from cudaredist.commands.diff.vulnerability_changes import vulnerability_changes
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError, located
@@ -40,7 +37,6 @@ from cudaredist.hints import command_line, corrected
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, find_release, label_of_manifest_name, parse_label
-from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.similar_names import listed_names, nearest_releases
 from cudaredist.source_code.api import Api, read_api
@@ -76,14 +72,15 @@ def compare_releases(
     known: KnownVulnerabilities,
     *,
     platforms: Collection[str] = (),
-    progress: Progress = NO_PROGRESS,
+    index: Index | None = None,
 ) -> DiffReport:
     """Compare two files of one kind, or two local releases (`cuda@12.9.1`).
 
     `platforms` limits the comparison. Local releases are compared with their features and their
-    entries in tables. If the sides are of different redistributables, the report has a note, and
-    known vulnerabilities are not compared. Raises `UsageError` for a side that is neither a file
-    nor a local release, and for files of different kinds.
+    entries in tables. `index` is that of the store, and is opened if it is missing. If the sides
+    are of different redistributables, the report has a note, and known vulnerabilities are not
+    compared. Raises `UsageError` for a side that is neither a file nor a local release, and for
+    files of different kinds.
     """
     tables = functools.cache(
         lambda: ComparedTables(read_layered(store, NVCC_TABLE), read_layered(store, GPU_TABLE))
@@ -94,9 +91,8 @@ def compare_releases(
         hint = "compare two manifests, two feature files or two package sets"
         raise UsageError(f"{old} is a {first.kind}, but {new} is a {second.kind}", hint=hint)
     names = read_own_file(store.read_policy("names"), NamePolicy)
-    index = None
     if is_local_release(old) and is_local_release(new):
-        index = Index(store, cache, progress)
+        index = index or Index(store, cache)
         add_exports(first, second, index)
     if platforms:
         first, second = of_platforms(first, platforms), of_platforms(second, platforms)
@@ -135,17 +131,6 @@ def compare_in_order(
         label: report.changed(api=api_counts(api, before, label))
         for before, (label, report) in zip(releases, reports.items(), strict=False)
     }
-
-
-def as_release(text: str) -> str:
-    """Return `cuda@12.9` for `12.9`, and another argument unchanged."""
-    is_label = re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3})*", text) and not os.path.lexists(text)
-    return f"{CUDA}@{text}" if is_label else text
-
-
-def is_local_release(text: str) -> bool:
-    """Check if an argument is a local release, for example `cuda@12.9.1`."""
-    return "@" in text and "//" not in text and not os.path.lexists(text)
 
 
 def _read(

@@ -21,7 +21,7 @@ from cudaredist.commands.diff.report import (
     PackageDelta,
 )
 from cudaredist.commands.diff.style import MARKDOWN, PLAIN, DiffStyle
-from cudaredist.commands.diff.vulnerability_changes import vulnerability_lines
+from cudaredist.commands.diff.vulnerability_text import vulnerability_lines
 from cudaredist.grouping import grouped
 from cudaredist.primitives import natural_order
 from cudaredist.words import shortened

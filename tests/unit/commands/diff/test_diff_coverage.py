@@ -4,8 +4,9 @@ import pytest
 from support.factory import feature_document
 from support.set_inputs import LINUX, SBSA, Release, build, cuda, set_data_of, with_code
 
-from cudaredist.commands.diff.comparable import Comparable, of_features, of_package_set
+from cudaredist.commands.diff.comparable import Comparable
 from cudaredist.commands.diff.compare import compare, may_break
+from cudaredist.commands.diff.read_sides import of_features, of_package_set
 from cudaredist.commands.diff.report import Delta
 from cudaredist.commands.diff.text import diff_text
 from cudaredist.formats.features import ArchiveFeatures, Features, PackageFeatures

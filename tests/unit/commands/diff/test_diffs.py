@@ -7,8 +7,9 @@ import pytest
 from support.factory import blank, manifest, name_policy
 from support.package_sets import example_set
 
-from cudaredist.commands.diff.comparable import Comparable, of_manifest, of_package_set
+from cudaredist.commands.diff.comparable import Comparable
 from cudaredist.commands.diff.compare import compare
+from cudaredist.commands.diff.read_sides import of_manifest, of_package_set
 from cudaredist.commands.diff.report import Delta
 from cudaredist.commands.diff.text import diff_markdown, diff_text
 from cudaredist.formats.runfile_records import Runfile

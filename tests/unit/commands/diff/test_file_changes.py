@@ -8,7 +8,7 @@ from conftest import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cudaredist.commands.diff.comparable import Comparable, of_features
+from cudaredist.commands.diff.comparable import Comparable
 from cudaredist.commands.diff.compare import compare
 from cudaredist.commands.diff.file_changes import (
     file_changes,
@@ -16,6 +16,7 @@ from cudaredist.commands.diff.file_changes import (
     match_files,
     run_path_changes,
 )
+from cudaredist.commands.diff.read_sides import of_features
 from cudaredist.commands.diff.text import diff_text
 from cudaredist.formats.features import Features
 from cudaredist.primitives import natural_order
