@@ -103,15 +103,17 @@ class IndexDatabase:
 
         The second value is the signature at its last comparison. To read the whole file takes
         longer than most answers, so the file with the identity in its note is not verified again.
-        Every later change gives it another identity.
+        Every later change gives it another identity, for which there is no signature.
         """
         for store in filter(None, (self._store, self._store.base)):
             path = self._cache.stored_index(index_key(store))
             if path is not None:
                 verified, _, compared = self._cache.index_note(path).decode().partition("\n")
                 with suppress(OSError):
-                    if _identity_of(path) == verified or _is_undamaged(path):
+                    if _identity_of(path) == verified:
                         return path, compared
+                    if _is_undamaged(path):
+                        return path, ""
         return None, ""
 
     def _store_note(self, path: Path, signature: str) -> None:

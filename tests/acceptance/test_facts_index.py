@@ -546,6 +546,21 @@ def test_part_is_added_when_a_question_requires_it(
     assert symbols.number == 1
 
 
+def test_index_with_new_part_is_verified_once(
+    as_shipped: Path, tmp_path: Path, patch: Patch
+) -> None:
+    verified = patch.count("cudaredist.store.index_database._checksum")
+    indexes = [open_index(as_shipped, tmp_path / "cache") for _ in range(3)]
+    indexes[-1].database.add_parts(PARTS)
+    indexes += [open_index(as_shipped, tmp_path / "cache")]
+    index_database._verified.clear()  # as in another process
+    number = verified.number
+    indexes += [open_index(as_shipped, tmp_path / "cache")]
+    assert verified.number == number
+    unchanged = [index.database.is_unchanged for index in indexes]
+    assert unchanged == [False, False, True, False, True]
+
+
 def test_part_that_cannot_be_stored_is_added_in_memory(as_shipped: Path, tmp_path: Path) -> None:
     index = open_index(as_shipped, tmp_path / "cache")
     shutil.rmtree(tmp_path / "cache")
