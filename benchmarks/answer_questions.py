@@ -60,7 +60,7 @@ NEW_SITE = "new-site"
 NEW = "new "
 """The beginning of a comparison whose report is removed from the cache before each round."""
 FIRST_CALL = "which libcudnn.so.9"
-FIRST = Limit(25, today=45, unit="S", rounds=1)
+FIRST = Limit(25, unit="S", rounds=1)
 """The limit of the call that makes the index."""
 LIMITS = {
     "--help": Limit(1.3),

@@ -27,7 +27,7 @@ def main(path: str) -> None:
             index = Index(store, cache)
             answer_and_store([*indexed_gpus(index)], store, index)
         database = Index(Store(shipped_data()), cache).database
-        Path(path).write_bytes(database.read(partial(pack, documents=database.documents)))
+        Path(path).write_bytes(database.read(partial(pack, paths=database.documents.paths)))
 
 
 if __name__ == "__main__":

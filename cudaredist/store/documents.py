@@ -10,13 +10,14 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from cudaredist.errors import ReadError
 from cudaredist.formats.names import Channel
-from cudaredist.primitives import Version, parse_label, sha256_of
+from cudaredist.primitives import Version, sha256_of
 from cudaredist.store.data_folder import Layer, Store, layer_of
 from cudaredist.store.table_folder import TableFolder, is_api_package, is_library
 
@@ -90,18 +91,6 @@ class Documents:
         """Return the path of another table."""
         return self.symbols[layer].path.parent / f"{name}.json"
 
-    def paths(self, document: Document) -> tuple[Path, ...]:
-        """Return the paths of a document's files. For a release, its manifest comes first."""
-        layer, channel, kind, name, label = document
-        if kind == "symbols":
-            return (self.symbols[layer].place(name),)
-        if kind == "api":
-            return (self.apis[layer].place(name),)
-        if kind == "table":
-            return (self.table_path(layer, name),)
-        store, version = self.stores[layer, channel], parse_label(label)
-        return (store.manifests(name).path_of(version), store.features(name).path_of(version))
-
     def signature(self) -> str:
         """Return a text that differs if any file differs. It takes less time than all states.
 
@@ -118,34 +107,41 @@ class Documents:
         times = [time for _, _, mtime, ctime, _ in files for time in (mtime, ctime)]
         return sha256_of(repr(files).encode()) if is_settled(0, *times) else ""
 
-    def states(self) -> Iterator[tuple[Document, str]]:
-        """Yield the sizes and times of all documents, empty for those that changed just now."""
+    @cached_property
+    def paths(self) -> dict[Document, tuple[str, ...]]:
+        """The paths of each document's files. For a release, its manifest comes first."""
+        return {**self._paths_of_releases(), **self._paths_of_tables()}
+
+    def _paths_of_releases(self) -> dict[Document, tuple[str, ...]]:
+        paths: dict[Document, tuple[str, ...]] = {}
         for (layer, channel), store in self.stores.items():
             whole = self.store.of_channel(channel)
             for redist in {*store.redists(), *store.feature_redists()}:
                 with suppress(ReadError):
-                    for label, paths in _paths_by_release(store, redist).items():
+                    for label, own in _paths_by_release(store, redist).items():
                         # A local manifest that the shipped data describes needs no rows.
                         if layer == "shipped" or not whole.is_described_below(redist, label):
                             document = Document(layer, channel, "release", redist, str(label))
-                            yield document, state_of(*paths)
+                            paths[document] = tuple(own)
+        return paths
+
+    def _paths_of_tables(self) -> dict[Document, tuple[str, ...]]:
+        """Return the paths of APIs, symbols and other tables."""
+        paths: dict[Document, tuple[str, ...]] = {}
         for layer, apis in self.apis.items():
             with suppress(ReadError):
                 for package in apis.names():
-                    yield Document(layer, "", "api", package, ""), state_of(apis.place(package))
-        yield from self._states_of_tables()
-
-    def _states_of_tables(self) -> Iterator[tuple[Document, str]]:
-        """Yield the sizes and times of symbols and other tables."""
+                    paths[Document(layer, "", "api", package, "")] = (str(apis.place(package)),)
         for layer, symbols in self.symbols.items():
             with suppress(ReadError):
                 for soname in symbols.names():
                     document = Document(layer, "", "symbols", soname, "")
-                    yield document, state_of(symbols.place(soname))
+                    paths[document] = (str(symbols.place(soname)),)
             for name in INDEXED_TABLES:
                 path = self.table_path(layer, name)
                 if path.exists():
-                    yield Document(layer, "", "table", name, ""), state_of(path)
+                    paths[Document(layer, "", "table", name, "")] = (str(path),)
+        return paths
 
 
 def program_state() -> str:

@@ -16,7 +16,7 @@ class _FactsRow(NamedTuple):
 _FACTS = Question(
     _FactsRow,
     """
-    SELECT id AS contents, facts FROM contents
+    SELECT id AS contents, json_set(facts, '$.code_by_file', json(code)) AS facts FROM contents
     WHERE id IN (SELECT value FROM json_each(?))""",
 )
 

@@ -1,4 +1,4 @@
--- Version 13. Another text of this file means another index. `cudaredist query --tables` and
+-- Version 14. Another text of this file means another index. `cudaredist query --tables` and
 -- docs/query-tables.md show the comments.
 
 PRAGMA application_id = 1129661522;
@@ -89,9 +89,9 @@ WHERE relative_path IS NOT NULL;
 CREATE TABLE contents (
     id INTEGER PRIMARY KEY,
     digest BLOB NOT NULL UNIQUE, -- hash of the row
-    facts TEXT NOT NULL, -- the entry of the feature file, as JSON
+    facts TEXT NOT NULL, -- the entry of the feature file without `code_by_file`, as JSON
     headers TEXT NOT NULL, -- missing headers, as JSON
-    code TEXT, -- device code by file, as JSON. Null: none or unknown
+    code TEXT, -- `code_by_file` of the entry, as JSON. Null: none or unknown
     has_code INTEGER NOT NULL, -- 0: no device code
     has_files INTEGER NOT NULL, -- 0: the files are unknown
     unlisted INTEGER NOT NULL, -- number of files without a name
@@ -134,7 +134,8 @@ CREATE TABLE binaries (
     library TEXT, -- the library's name in tables of symbols. Null: a program
     glibc TEXT, -- the newest required version
     libstdcxx TEXT, -- the newest required version
-    runpath TEXT NOT NULL -- DT_RUNPATH, or else DT_RPATH, with `:` between folders. Empty: none
+    runpath TEXT NOT NULL, -- DT_RUNPATH, or else DT_RPATH, with `:` between folders. Empty: none
+    needs TEXT NOT NULL -- the rows of the view `needs`, as JSON: pairs of `name` and `way`
 );
 CREATE INDEX binaries_of_contents ON binaries (contents);
 CREATE INDEX binaries_with_soname ON binaries (soname);
@@ -147,23 +148,23 @@ CREATE TABLE links (
 CREATE INDEX links_of_binary ON links (binary);
 
 -- Libraries that a binary requires, or may open at run time.
-CREATE TABLE needs (
-    binary INTEGER NOT NULL REFERENCES binaries ON DELETE CASCADE,
-    name TEXT NOT NULL, -- the soname or file of the library
-    way TEXT NOT NULL -- `needed` or `opens`
-);
-CREATE INDEX needs_of_binary ON needs (binary);
+CREATE VIEW needs AS
+SELECT
+    binaries.id AS binary, -- row of `binaries`
+    json_extract(value, '$[0]') AS name, -- the soname or file of the library
+    json_extract(value, '$[1]') AS way -- `needed` or `opens`
+FROM binaries, json_each(needs);
 
 -- Device code of files by architecture, such as `sm_90` or `compute_90`.
-CREATE TABLE device_code (
-    contents INTEGER NOT NULL REFERENCES contents ON DELETE CASCADE,
-    path TEXT NOT NULL, -- in the archive
-    output TEXT NOT NULL, -- such as `lib`
-    architecture TEXT NOT NULL, -- such as `sm_90`
-    bytes INTEGER NOT NULL, -- in the file
-    unpacked INTEGER NOT NULL -- decompressed
-);
-CREATE INDEX device_code_of_contents ON device_code (contents);
+CREATE VIEW device_code AS
+SELECT
+    contents.id AS contents, -- row of `contents`
+    file.key AS path, -- in the archive
+    json_extract(file.value, '$.output') AS output, -- such as `lib`
+    code.key AS architecture, -- such as `sm_90`
+    code.value AS bytes, -- in the file
+    coalesce(json_extract(file.value, '$.unpacked.' || code.key), 0) AS unpacked -- decompressed
+FROM contents, json_each(code) AS file, json_each(file.value, '$.bytes') AS code;
 
 -- Folders of files. Archives with equal folders share a row.
 CREATE TABLE folders (

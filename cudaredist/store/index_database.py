@@ -48,6 +48,7 @@ _CHECKSUM = slice(60, 64)
 """The bytes of `user_version` in the header of an SQLite file, which are the checksum's."""
 _CHUNK = 1 << 18
 _FOR_NEW_FILE = """
+    PRAGMA page_size = 16384; -- most of the bytes are in long texts
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
     PRAGMA cache_size = -32768; -- kB of memory
@@ -96,7 +97,7 @@ class IndexDatabase:
     @cached_property
     def _states(self) -> dict[Document, str]:
         """The states of all documents."""
-        return dict(self.documents.states())
+        return {document: state_of(*paths) for document, paths in self.documents.paths.items()}
 
     def _undamaged_file(self) -> tuple[Path | None, str]:
         """Return the path of a stored index: of all layers, else of the shipped data.
@@ -197,7 +198,7 @@ class IndexDatabase:
 
         packed = packed_path()
         if self._store.layers[-1].root == shipped_data() and packed.exists():
-            unpack(packed.read_bytes(), connection, self.documents, self._states)
+            unpack(packed.read_bytes(), connection, self.documents.paths, self._states)
 
     def _update(self) -> bool:
         """Replace the rows of changed files, and return whether there were any."""

@@ -93,17 +93,17 @@ def _add_contents(
     """Add the contents of an archive, unless they are known, and return their id."""
     shared = [files for files in entry.files if position in files.archives]
     headers = to_json(entry.missing_headers_of(position)).decode()
-    facts = archive.model_dump_json()
+    facts = archive.model_dump_json(exclude={"code_by_file"})
+    code = None if archive.code_by_file is None else to_json(archive.code_by_file).decode()
     folders = [
         (files.output, path, names)
         for files in shared
         for path, names in sorted(files.folders.items())
     ]
-    digest = _digest(facts, headers, folders)
+    digest = _digest(facts, code, headers, folders)
     known = _known_row(database, "contents", digest)
     if known:
         return known
-    code = None if archive.code_by_file is None else to_json(archive.code_by_file).decode()
     has_code = bool(archive.code_by_file or archive.device_code)
     licenses = archive.license_files or {}
     license_sha256 = licenses.get(main_license(licenses) or "")
@@ -119,17 +119,11 @@ def _add_contents(
             kind = ("stub" if binary.stub else "library", binary.soname, table_name(binary))
             links = binary.links
         place = (contents_id, binary.path, binary.output, *kind)
-        needs = (binary.glibc, binary.libstdcxx, ":".join(binary.runpath))
+        ways = (("needed", binary.needed), ("opens", binary.opens))
+        libraries = json.dumps([(name, way) for way, names in ways for name in names])
+        needs = (binary.glibc, binary.libstdcxx, ":".join(binary.runpath), libraries)
         binary_id = add_row(database, "binaries", (*place, *needs))
         _add(database, "links", ((binary_id, link) for link in links))
-        _add(database, "needs", ((binary_id, name, "needed") for name in binary.needed))
-        _add(database, "needs", ((binary_id, name, "opens") for name in binary.opens))
-    code_rows = (
-        (contents_id, path, file.output, architecture, size, file.unpacked.get(architecture, 0))
-        for path, file in (archive.code_by_file or {}).items()
-        for architecture, size in file.bytes.items()
-    )
-    _add(database, "device_code", code_rows)
     folder_rows = (
         (contents_id, output, _add_folder(database, path, names)) for output, path, names in folders
     )

@@ -56,11 +56,9 @@ class _Binary(NamedTuple):
 _BINARIES = Question(
     _Binary,
     """
-    SELECT contents, path, kind, soname, glibc, (
-        SELECT json_group_array(json_array(name, way)) FROM needs WHERE binary = binaries.id
-    ) AS needs
-    FROM binaries WHERE contents IN (SELECT value FROM json_each(?))
-    ORDER BY binaries.id""",
+    SELECT contents, path, kind, soname, glibc, needs FROM binaries
+    WHERE contents IN (SELECT value FROM json_each(?))
+    ORDER BY id""",
 )
 
 

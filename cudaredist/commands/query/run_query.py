@@ -30,7 +30,7 @@ from cudaredist.store.temporary_folders import temporary_folder
 
 _TABLE = re.compile(r"\n\n((?:-- .*\n)++)CREATE (?:TABLE|VIEW) (\w+)[^;]*")
 _COLUMN = re.compile(r"^    (\w+) [A-Z]+(.*?),?(?: -- (.*))?$", re.MULTILINE)
-_COLUMN_OF_VIEW = re.compile(r"^    \S+ AS (\w+),? -- (.*)$", re.MULTILINE)
+_COLUMN_OF_VIEW = re.compile(r"^    \S.* AS (\w+),? -- (.*)$", re.MULTILINE)
 _REFERENCE = re.compile(r"REFERENCES (\w+)")
 
 

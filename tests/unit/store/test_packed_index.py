@@ -45,7 +45,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     packed = tmp_path / "packed"
     monkeypatch.setattr("cudaredist.store.packed_index.packed_path", lambda: packed)
     database = open_database(Store(root), tmp_path / "first")
-    packed.write_bytes(database.read(partial(packed_index.pack, documents=database.documents)))
+    packed.write_bytes(database.read(partial(packed_index.pack, paths=database.documents.paths)))
     return root
 
 
@@ -80,7 +80,7 @@ def test_unpacked_rows_equal_those_of_the_files(
     monkeypatch.setattr("cudaredist.store.index_update.load_features", None)
     rows = rows_of(open_database(Store(data), tmp_path / "cache"))
     assert rows == expected
-    for name in ("archives", "needs", "device_code", "gpus", "symbols", "api_forms"):
+    for name in ("archives", "contents", "binaries", "gpus", "symbols", "api_forms"):
         assert rows[name], name
 
 
@@ -180,7 +180,7 @@ def test_value_with_a_separator_cannot_be_packed(data: Path, tmp_path: Path) -> 
         database.read(lambda stored: stored.backup(connection))
         connection.execute("UPDATE packages SET title = 'a \x1e'")
         with pytest.raises(ValueError, match="not possible in a packed index"):
-            packed_index.pack(connection, database.documents)
+            packed_index.pack(connection, database.documents.paths)
 
 
 def test_rows_of_shipped_data_are_replaced_if_the_folder_becomes_local(
