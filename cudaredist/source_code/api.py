@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from cudaredist.grouping import grouped
@@ -174,11 +175,10 @@ class Api:
         self.fields = {key: self._field(key[0], parts) for key, parts in fields.items()}
 
     def _history(self, forms: Sequence[Form]) -> History:
-        places = {(form.package, form.header) for form in forms}
-        known = union(
-            self._known.get(package, 0) & ~self._unread[package, header]
-            for package, header in places
-        )
+        known = 0
+        for form in forms:
+            unread = self._unread.get((form.package, form.header), 0)
+            known |= self._known.get(form.package, 0) & ~unread
         return History(forms, known)
 
     def _field(self, struct: str, forms: Sequence[Form]) -> History:
@@ -387,7 +387,7 @@ def read_api(index: Index, redist: str, between: tuple[Version, Version] | None 
         old = {one for one, own in sets.items() if not own & second}
         new = {one for one, own in sets.items() if not own & first}
         rows = _changing_forms(index, redist, old, new)
-    rows.sort(key=lambda row: (row.name, row.parent, row.header, row.signature))
+    rows.sort(key=attrgetter("name", "parent", "header", "signature"))
     forms = (Form(*row[:-1], sets.get(row.api_set, 0)) for row in rows)
     return Api(releases, forms, known)
 
