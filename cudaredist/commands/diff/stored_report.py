@@ -61,7 +61,8 @@ def stored_report(
     if data is not None:
         return _parsed(kind, load_json(data))
     report = make()
-    if key:
+    # The index has its own folder, and a warning, if the cache cannot be written.
+    if key and cache.temporary_folder() is not None:
         cache.put(_KIND, key, json.dumps(as_json(report), ensure_ascii=False).encode())
     return report
 

@@ -95,6 +95,17 @@ def test_release_without_feature_file_is_compared_each_time(diff: Run, patch: Pa
     assert calls.number == 2
 
 
+def test_cache_that_cannot_be_written_has_no_further_warning(
+    diff: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("file").touch()
+    monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(Path("file/cache").absolute()))
+    Path("temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(Path("temporary").absolute()))
+    assert "warning: the index is in" in diff("diff", *SIDES).stderr
+    assert "warning" not in diff("diff", *SIDES).stderr
+
+
 def test_all_parts_of_a_report_are_stored(tmp_path: Path) -> None:
     delta = Delta(field="sonames", places=("linux-x86_64",), added=("a.so.2",), gone=("a.so.1",))
     count = ApiCount(status="removed", kind="function", count=2)
