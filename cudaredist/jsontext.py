@@ -111,7 +111,12 @@ def is_too_deep(data: bytes) -> bool:
 
 def is_plain(data: bytes) -> bool:
     """Check that valid JSON cannot contain forbidden characters."""
-    return b"\x7f" not in data and not _find_escape(data) and not _find_c1_control(data)
+    # The plain searches for one byte take a fifth of the time of the regular expressions.
+    return (
+        b"\x7f" not in data
+        and (b"\\" not in data or not _find_escape(data))
+        and (data.isascii() or not _find_c1_control(data))
+    )
 
 
 def canonical_json(value: object) -> bytes:

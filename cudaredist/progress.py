@@ -120,9 +120,11 @@ class Progress:
 
     def advance(self, number: int, size: int) -> None:
         """Add received bytes of an item. A negative size subtracts them."""
-        with self._changing():
+        # Called for each chunk of a download, so `_changing` would take too long.
+        with self._mutex:
             self.current[number].received += size
             self._count(size)
+        self.changed()
 
     def end(self, number: int, *, is_done: bool = True) -> None:
         """Remove an item in progress, and count it if it is done."""

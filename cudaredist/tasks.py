@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
@@ -40,20 +40,31 @@ def run_tasks(tasks: Iterable[Task], jobs: int, stop: threading.Event) -> None:
     for the other tasks.
     """
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="cudaredist")
-    finished: SimpleQueue[Future[list[Task] | None]] = SimpleQueue()
+    pending, mutex = 1, threading.Lock()
+    # This thread wakes up only once: a wake-up per task takes longer than many a task.
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
-    def submit(tasks: Sequence[Task]) -> int:
+    def submit(tasks: Sequence[Task]) -> None:
+        """Submit the tasks that follow a finished one."""
+        nonlocal pending
+        with mutex:
+            pending += len(tasks) - 1
+            is_last = not pending
         for task in tasks:
-            pool.submit(task).add_done_callback(finished.put)
-        return len(tasks)
+            pool.submit(run, task)
+        if is_last:
+            ended.put(None)
 
-    first = list(tasks)
+    def run(task: Task) -> None:
+        try:
+            submit(task() or [])
+        except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
+            ended.put(error)
+
     try:
-        pending = submit(first)
-        while pending:
-            following = finished.get().result() or []
-            pending -= 1
-            pending += submit(following)
+        submit(list(tasks))
+        if (error := ended.get()) is not None:
+            raise error  # noqa: TRY301 - it also stops the other tasks
     except BaseException:
         stop.set()
         raise

@@ -108,7 +108,8 @@ class HttpClient:
         return url.scheme == "http" and is_exempt
 
     def _is_trusted(self, url: httpx.URL) -> bool:
-        return not self._access.trusted_hosts.isdisjoint({url.host, url.netloc.decode("ascii")})
+        trusted = self._access.trusted_hosts
+        return bool(trusted) and not trusted.isdisjoint({url.host, url.netloc.decode("ascii")})
 
     def read(
         self,
@@ -188,8 +189,11 @@ class HttpClient:
             chunks = response.iter_raw()
             while True:
                 # Only the wait is limited: the caller may take longer between two chunks.
-                with self._watch.answer() as deadline:
+                deadline = self._watch.begin()
+                try:
                     chunk = download.timed(chunks, self._settings.timeout)
+                finally:
+                    self._watch.end()
                 if chunk is None:
                     if time.monotonic() >= deadline:
                         raise self._silent(download.place)
@@ -311,7 +315,9 @@ class HttpClient:
     def _answered(self, address: str, headers: dict[str, str]) -> Iterator[httpx.Response]:
         """Follow redirects and yield the final answer, its body unread."""
         shown = shown_address(address)
-        url = httpx.URL(address).copy_with(username=None, password=None)
+        url = httpx.URL(address)
+        if url.userinfo:
+            url = url.copy_with(username=None, password=None)
         if not self.is_allowed(url):
             raise SourceError(shown, "would be fetched without encryption", hint=_HTTP_HINT)
         for _ in range(_MOST_REDIRECTS + 1):

@@ -39,16 +39,30 @@ class Watch:
     @contextlib.contextmanager
     def answer(self) -> Iterator[float]:
         """Set a deadline for this thread's requests and yield it."""
+        try:
+            yield self.begin()
+        finally:
+            self.end()
+
+    def begin(self) -> float:
+        """Set a deadline for this thread's requests and return it.
+
+        For the chunks of large files, `answer` takes several times as long.
+        """
+        if self._thread is None:
+            self._start()
+        deadline = self._deadlines[threading.get_ident()] = time.monotonic() + self._seconds
+        return deadline
+
+    def end(self) -> None:
+        """Remove the deadline."""
+        del self._deadlines[threading.get_ident()]
+
+    def _start(self) -> None:
         with self._mutex:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._look, daemon=True, name="watch")
                 self._thread.start()
-        owner = threading.get_ident()
-        deadline = self._deadlines[owner] = time.monotonic() + self._seconds
-        try:
-            yield deadline
-        finally:
-            del self._deadlines[owner]
 
     def close(self) -> None:
         """Stop watching."""

@@ -34,19 +34,19 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
     Raises `WriteError`. If `durable`, the bytes reach the disk before the new name does, so that a
     power failure cannot damage the file. Caches do not need that.
     """
-    if has_bytes(path, data):
-        return False
-    with WritingTo(path), one_write():
+    with WritingTo(path):
         mode = _mode_of(path)
-        with new_content(path) as temporary:
-            # Until it has its mode, other users must not read the new content of a private file.
-            with _create(temporary, _USUAL if mode is None else _OWNER_ONLY) as file:
-                file.write(data)
-                if durable:
-                    file.flush()
-                    os.fsync(file.fileno())
-            if mode is not None:
-                temporary.chmod(mode)
+    if mode is not None and has_bytes(path, data):
+        return False
+    with WritingTo(path), one_write(), new_content(path) as temporary:
+        # Until it has its mode, other users must not read the new content of a private file.
+        with _create(temporary, _USUAL if mode is None else _OWNER_ONLY) as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        if mode is not None:
+            temporary.chmod(mode)
     return True
 
 

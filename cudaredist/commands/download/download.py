@@ -48,6 +48,9 @@ from cudaredist.store.upstream import (
 )
 from cudaredist.tasks import Task, Workers, raise_if_stopped, run_tasks
 
+_WRITERS = 4
+"""Threads that write manifests. More of them only wait for each other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -153,7 +156,7 @@ class ManifestDownload:
     replace_command: str | None = None
     """The command that replaces changed manifests. Default: it replaces one manifest only."""
     begin: Callable[[], object] = lambda: None
-    """Called before every write, to create and lock the folder."""
+    """Called before the first writes, to create and lock the folder."""
     unwritten: dict[tuple[str, Version], UpstreamManifest] = field(default_factory=dict)
     """In a dry run, the manifests that would be written, by redistributable and label."""
     _redists: list[RedistOutcome] = field(default_factory=list)
@@ -162,10 +165,12 @@ class ManifestDownload:
     _failures: set[ErrorReport] = field(default_factory=set)
     """Failures of NVIDIA's second server. What the usual server gave is kept."""
     _saving: threading.Lock = field(default_factory=threading.Lock)
+    _is_locked: bool = False
+    """Whether the folder is locked."""
 
     def __post_init__(self) -> None:
-        """Create one writer per connection, so that no connection waits for the disk."""
-        self._writers = ThreadPoolExecutor(self.workers.jobs, thread_name_prefix="cudaredist-write")
+        """Create the writers, so that no connection waits for the disk."""
+        self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="cudaredist-write")
         self._writes: list[Future[None]] = []
         self._unwritten = threading.Semaphore(2 * self.workers.jobs)
         """Limits the number of fetched manifests that wait to be written."""
@@ -287,11 +292,13 @@ class ManifestDownload:
         self, target: Target, label: Version, listing: Listing
     ) -> tuple[UpstreamManifest, ManifestStatus]:
         """Fetch a manifest, and compare it with the lock and the local file."""
+        was_locked = self._is_locked
         local = target.folder.read(label)
         entry = target.recorded.get(str(label))
         upstream = self._fetch_upstream(target, label, listing, local)
-        if self.write:
+        if self.write and not was_locked:
             self.begin()
+            self._is_locked = True
             # Before this run locked the folder, another one may have written the file.
             local = target.folder.read(label)
         is_recorded = entry is None or entry.sha256 == upstream.sha256
