@@ -110,15 +110,9 @@ class LicenseRules(NamedTuple):
     """By SHA-256 of the normalized text."""
 
 
-class _Layer(NamedTuple):
-    layer: str
-
-
-_LAYER = Question(_Layer, "SELECT layer FROM documents WHERE name = ? ORDER BY layer LIMIT 1")
-
-
 class _Entry(NamedTuple):
-    part: str
+    part: str | None
+    """None: the policy has no entries."""
     name: str
     entry: str
     """As JSON."""
@@ -128,8 +122,9 @@ _ENTRIES = Question(
     _Entry,
     """
     SELECT part, policies.name, entry
-    FROM policies JOIN documents ON documents.id = document
-    WHERE documents.name = ? AND documents.layer = ?
+    FROM documents LEFT JOIN policies ON document = documents.id
+    WHERE documents.name = ?1 AND is_readable
+        AND documents.layer = (SELECT min(layer) FROM documents WHERE name = ?1)
     ORDER BY policies.rowid""",
 )
 
@@ -146,15 +141,14 @@ def library_rules(index: Index) -> LibraryRules:
                 symbols=tuple(entry.get("symbols", ())),
                 reason=entry["reason"],
             )
-            for part, _, entry in _entries(index, "libraries")
-            if part == "external"
+            for _, _, entry in _entries(index, "libraries", "external")
         )
     )
 
 
 def output_rules(index: Index) -> OutputRules:
     """Return the dropped files and the packages with one output. Raises `InvalidFileError`."""
-    entries = [*_entries(index, "outputs")]
+    entries = [*_entries(index, "outputs", "normalise", "collapse")]
     return OutputRules(
         drops=tuple(
             DroppedFiles(
@@ -174,14 +168,15 @@ def main_programs(index: Index) -> dict[str, str]:
     """Return the main program of packages. Raises `InvalidFileError`."""
     return {
         name: entry["main_program"]
-        for part, name, entry in _entries(index, "meta")
-        if part == "packages" and "main_program" in entry
+        for _, name, entry in _entries(index, "meta", "packages")
+        if "main_program" in entry
     }
 
 
 def names_in_policies(index: Index) -> PackageNames:
     """Return the names of packages in all policies. Raises `InvalidFileError`."""
-    rows = [row for name in STORED_POLICIES for row in _entries(index, name)]
+    parts = ("aliases", "renames", "named")
+    rows = [row for name in STORED_POLICIES for row in _entries(index, name, *parts)]
     renamed = {
         part: {name: entry["to"] for of_part, name, entry in rows if of_part == part}
         for part in ("aliases", "renames")
@@ -196,24 +191,23 @@ def withheld_packages(index: Index) -> dict[str, Withheld]:
     """Return the packages that sets deliberately omit. Raises `InvalidFileError`."""
     return {
         name: Withheld(entry["reason"], tuple(entry.get("lacks", ())))
-        for part, name, entry in _entries(index, "withheld")
-        if part == "withheld"
+        for _, name, entry in _entries(index, "withheld", "withheld")
     }
 
 
 def archive_urls(index: Index) -> dict[str, str]:
     """Return the base addresses of archives by redistributable. Raises `InvalidFileError`."""
-    return {name: entry for part, name, entry in _entries(index, "fixups") if part == "urls"}
+    return {name: entry for _, name, entry in _entries(index, "fixups", "urls")}
 
 
 def license_rules(index: Index) -> LicenseRules:
     """Return the policy of licenses. Raises `InvalidFileError`."""
     parts: dict[str, dict[str, Any]] = defaultdict(dict)
-    for part, name, entry in _entries(index, "licenses"):
+    with_terms = ("packages", "manifests", "redists", "default")
+    for part, name, entry in _entries(index, "licenses", "texts", *with_terms):
         parts[part][name] = entry
     terms = {
-        part: {name: _terms(entry) for name, entry in parts[part].items()}
-        for part in ("packages", "manifests", "redists", "default")
+        part: {name: _terms(entry) for name, entry in parts[part].items()} for part in with_terms
     }
     return LicenseRules(
         packages=terms["packages"],
@@ -241,19 +235,16 @@ def _text(entry: Mapping[str, Any]) -> LicenseText:
     )
 
 
-def _entries(index: Index, name: str) -> Iterator[tuple[str, str, Any]]:
-    """Yield the part, the name and the content of a policy's entries.
+def _entries(index: Index, name: str, *parts: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield the part, the name and the content of the entries in some parts of a policy.
 
     They are from the index. It has no broken policy, whose error is raised, and not the shipped one
     if the call is without shipped data.
     """
-    path = f"policy/{name}"
-    is_broken = any(document.name == path for document in index.unreadable())
-    layers = index.ask(_LAYER, path)
-    if is_broken or not layers:
+    rows = index.ask(_ENTRIES, f"policy/{name}")
+    if not rows:
         # Most lookups import no models.
         rows = import_module("cudaredist.store.policy_rows").read_policy_rows(index.store, name)
-    else:
-        rows = index.ask(_ENTRIES, path, layers[0].layer)
     for part, entry_name, text in rows:
-        yield part, entry_name, json.loads(text)
+        if part in parts:
+            yield part, entry_name, json.loads(text)

@@ -173,10 +173,15 @@ class _Facts:
         return distribution_of(path, text)
 
 
-@lru_cache(maxsize=1024)
-def _names(binary: _Binary, way: str) -> tuple[str, ...]:
+def _names(binary: _Binary, way: str) -> list[str]:
     """Return the libraries that a binary needs in a way: `needed` or `opens`."""
-    return tuple(name for name, own_way in json.loads(binary.needs) if own_way == way)
+    return [name for name, own_way in _needs_in(binary.needs) if own_way == way]
+
+
+@lru_cache(maxsize=1024)
+def _needs_in(text: str) -> list[tuple[str, str]]:
+    needs: list[tuple[str, str]] = json.loads(text)
+    return needs
 
 
 class _Size(NamedTuple):

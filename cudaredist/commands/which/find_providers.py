@@ -77,7 +77,9 @@ _BINARIES = Question(
     f"""
     SELECT contents, binaries.path, output, soname, links.path AS link
     FROM binaries LEFT JOIN links ON binary = id
-    WHERE {" OR ".join(map(_GLOB.format, ("binaries.path", "soname", "links.path")))}""",
+    WHERE id IN (
+        SELECT id FROM binaries WHERE {_GLOB.format("path")} OR {_GLOB.format("soname")}
+        UNION ALL SELECT binary FROM links WHERE {_GLOB.format("path")})""",
 )
 
 
@@ -87,11 +89,12 @@ class _Distribution(NamedTuple):
     distribution: Distribution
 
 
+# With `+`, the query begins with the index of names. Without it, it reads all files of contents.
 _DISTRIBUTIONS = Question(
     _Distribution,
     f"""
     SELECT contents, path, distribution FROM distributions
-    WHERE {" AND ".join(map(_SOME.format, ("name", "contents", "path")))}""",
+    WHERE {" AND ".join(map(_SOME.format, ("name", "+contents", "+path")))}""",
 )
 
 
@@ -116,7 +119,8 @@ _LIBRARIES = Question(
     _Library,
     f"""
     SELECT contents, path, kind FROM binaries
-    WHERE kind <> 'program' AND {_SOME.format("contents")}""",
+    WHERE {_SOME.format("contents")}
+        AND (kind = 'stub' OR kind = 'library' AND {_SOME.format("path")})""",
 )
 
 
@@ -140,19 +144,22 @@ class _Facts(NamedTuple):
 
     outputs: Mapping[int, Sequence[OutputName]]
     libraries: Mapping[int, Sequence[str]]
+    """The matching ones, and all stubs."""
     stubs: Mapping[int, Sequence[str]]
     folders: Mapping[int, Sequence[str]]
+    """Only if a CUDA release is selected."""
 
     @classmethod
-    def of(cls, index: Index, contents: Collection[int]) -> Self:
-        """Read the facts about some contents."""
-        libraries = index.ask(_LIBRARIES, contents)
+    def of(cls, search: Search, contents: Collection[int], paths: Collection[str]) -> Self:
+        """Read the facts about some contents with matching paths."""
+        index = search.index
+        libraries = index.ask(_LIBRARIES, contents, paths)
         stubs = ((one.contents, one.path) for one in libraries if one.kind == "stub")
         return cls(
             outputs=grouped(index.ask(_OUTPUTS, contents)),
             libraries=grouped((one.contents, one.path) for one in libraries),
             stubs=grouped(stubs),
-            folders=grouped(index.ask(_CUDA_FOLDERS, contents)),
+            folders=grouped(index.ask(_CUDA_FOLDERS, contents) if search.usable else ()),
         )
 
 
@@ -254,8 +261,9 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
     """Yield the matching files, with the output of each in package sets."""
     rules = output_rules(search.index)
     matches = _matching_files(search.index, name)
-    facts = _Facts.of(search.index, matches)
-    distributions = _distributions(search.index, matches)
+    files = {path for own in matches.values() for path in own}
+    facts = _Facts.of(search, matches, files)
+    distributions = _distributions(search.index, matches, files)
 
     @cache
     def outputs_of(row: int, package: str, version: Version) -> FileOutputs:
@@ -264,7 +272,9 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
             package, version, facts.outputs.get(row, ()), facts.stubs.get(row, ()), rules
         )
 
-    examined_rows = search.archives(_SOME.format("contents"), matches)
+    # The query begins with these archives, not with all releases.
+    ids = f"SELECT id FROM archives WHERE {_SOME.format('contents')}"
+    examined_rows = search.archives(f"archives.id IN ({ids})", matches)
     by_wheel = search.archives_by_wheel(_SOME.format("wheel_contents.contents"), matches)
     for row in chain(examined_rows, by_wheel):
         archive = row.archive
@@ -294,11 +304,10 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
 
 
 def _distributions(
-    index: Index, matches: Mapping[int, Collection[str]]
+    index: Index, contents: Collection[int], paths: Collection[str]
 ) -> dict[tuple[int, str], Distribution]:
     """Return whether license texts list the matching files, by contents and path."""
-    paths = {path for own in matches.values() for path in own}
-    rows = index.ask(_DISTRIBUTIONS, {*map(posixpath.basename, paths)}, matches, paths)
+    rows = index.ask(_DISTRIBUTIONS, {*map(posixpath.basename, paths)}, contents, paths)
     return {(row.contents, row.path): row.distribution for row in rows}
 
 
