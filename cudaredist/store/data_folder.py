@@ -333,10 +333,18 @@ class Store:
     def redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with manifests, sorted."""
         below = () if self.base is None else self.base.redists()
-        own = self._names_below("manifests", ManifestFolder)
-        if self.examined_only:
-            own = (name for name in own if any(self.manifests(name).files()))
-        return tuple(sorted({*own, *below}))
+        return tuple(sorted({*self._own_redists(), *below}))
+
+    def has_manifests(self) -> bool:
+        """Check if any redistributable has manifests. It takes less time than to list all."""
+        has_own = any(self._own_redists())
+        return has_own or (self.base is not None and self.base.has_manifests())
+
+    def _own_redists(self) -> Iterator[str]:
+        """Yield the names of the redistributables with manifests in this layer."""
+        for name in self._names_below("manifests", ManifestFolder):
+            if not self.examined_only or any(self.manifests(name).files()):
+                yield name
 
     def sweep(self) -> None:
         """Remove the temporary files of the lock, of tables and of bumps."""

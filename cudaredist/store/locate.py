@@ -82,7 +82,9 @@ def channels_to_read(store: Store, named: Channel | None) -> tuple[Channel, ...]
     """
     if named is not None:
         return (named,)
-    channels = (channel for channel in get_args(Channel) if store.of_channel(channel).redists())
+    channels = (
+        channel for channel in get_args(Channel) if store.of_channel(channel).has_manifests()
+    )
     return tuple(channels) or (store.channel,)
 
 
@@ -109,7 +111,7 @@ def local_channel(root: Path) -> Channel:
     """
     if root.resolve() == shipped_data().resolve():
         return _channel_of(root, (CUDA,), with_features=True) or "redist"
-    has_wheels_only = Store(root, "wheels").redists() and not Store(root).redists()
+    has_wheels_only = Store(root, "wheels").has_manifests() and not Store(root).has_manifests()
     return "wheels" if has_wheels_only else "redist"
 
 
@@ -132,7 +134,7 @@ def describe_all(store: Store, channels: Collection[Channel]) -> str:
     layers = [
         layer
         for layer in store.layers
-        if any(layer.of_channel(channel).redists() for channel in channels)
+        if any(layer.of_channel(channel).has_manifests() for channel in channels)
     ]
     return f"using NVIDIA's archives and wheels of {' and '.join(map(_title, layers))}"
 
@@ -147,11 +149,11 @@ def describe_data(store: Store, named: Channel | None) -> str:
 
     If no channel is `named`, and the folder has manifests of another one only, it names that, too.
     """
-    layers = [layer for layer in store.layers if layer.redists()] or store.layers[:1]
+    layers = [layer for layer in store.layers if layer.has_manifests()] or store.layers[:1]
     sentence = f"using --channel {store.channel} of {' and '.join(map(_title, layers))}"
     local = store.layers[0]
     other = local.in_other_channel()
-    if named is None and other.redists() and not local.redists():
+    if named is None and other.has_manifests() and not local.has_manifests():
         sentence += f"; for the manifests in {local.root}, add --channel {other.channel}"
     return sentence
 
@@ -166,4 +168,4 @@ def _has_data(root: Path) -> bool:
 
 
 def _has_manifests(root: Path) -> bool:
-    return bool(Store(root).redists() or Store(root, "wheels").redists())
+    return Store(root).has_manifests() or Store(root, "wheels").has_manifests()
