@@ -37,6 +37,7 @@ _TOO_DEEP = f"nested more than {DEPTH_LIMIT} levels deep"
 _BYTES_OF_VALUE = 16
 _NUMBER_LIMIT = 20
 _PATH_LIMIT = 300
+_NESTED = (dict, list)
 _PROBLEMS_GATHERED = 1000
 
 
@@ -140,10 +141,14 @@ def manifest_json(document: Mapping[str, object]) -> bytes:
 
 
 def _sorted(value: object) -> object:
+    # A call for each of the many texts and numbers would take longer than the sorting.
     if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
+        return {
+            key: _sorted(own) if isinstance(own := value[key], _NESTED) else own
+            for key in sorted(value)
+        }
     if isinstance(value, list):
-        return [_sorted(item) for item in value]
+        return [_sorted(item) if isinstance(item, _NESTED) else item for item in value]
     return value
 
 

@@ -205,6 +205,7 @@ SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
 """The two platforms for ARM."""
 
 
+@lru_cache(maxsize=4096)
 def parse_label(text: str) -> Version:
     """Parse a manifest's label: 2 to 4 numbers, and NCCL's suffix.
 

@@ -267,6 +267,10 @@ def parameters_of(signature: str, name: str) -> tuple[Parameter, ...]:
 
 def _split(text: str) -> Iterator[str]:
     """Yield the parameters before the parenthesis that closes."""
+    inner = text.partition(")")[0]
+    if "(" not in inner:  # no pointers to functions, as in most declarations
+        yield from map(str.strip, inner.split(","))
+        return
     depth, part = 0, ""
     for letter in text:
         if letter == ")" and depth == 0:

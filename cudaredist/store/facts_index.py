@@ -53,7 +53,8 @@ class Question(NamedTuple, Generic[_Row]):
         columns = tuple(name for name, *_ in cursor.description)
         if columns != self.row._fields:
             raise TypeError(f"columns {columns} are not the fields of {self.row.__name__}")
-        return [*map(self.row._make, cursor)]
+        # The columns are the fields, so that `_make` would only count them again for each row.
+        return [*map(partial(tuple.__new__, self.row), cursor)]
 
 
 class UnreadableDocument(NamedTuple):

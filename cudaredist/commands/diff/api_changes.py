@@ -1,8 +1,9 @@
 """diff --api: the names in NVIDIA's headers that differ between two releases."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+from typing import NamedTuple, TypeAlias
 
 from cudaredist.cli.text import columns, escape_markdown, markdown_table
 from cudaredist.commands.diff.report import ApiChange, ApiCount, ApiDiffReport, ApiStatus
@@ -20,7 +21,7 @@ from cudaredist.source_code.api import (
     header_name,
     read_api,
 )
-from cudaredist.source_code.c_types import Typedefs, type_of
+from cudaredist.source_code.c_types import CType, type_of
 from cudaredist.store.facts_index import Index
 from cudaredist.words import plural
 
@@ -30,6 +31,9 @@ _PLURALS = {"name": "C++ names"}
 _TYPES = frozenset({"struct", "union", "enum", "typedef"})
 _SHOWN = 12
 """Names of a header that are listed in a line. The others are counted."""
+
+_Types: TypeAlias = Callable[[str], CType]
+"""Returns the type of a declaration in a release."""
 
 
 class _Difference(NamedTuple):
@@ -123,9 +127,9 @@ def api_changes(api: Api, old: Version, new: Version) -> Iterator[ApiChange]:
 def _differences(api: Api, old: Version, new: Version) -> Iterator[_Difference]:
     """Yield the names that differ between two releases."""
     before, after = api.bit(old), api.bit(new)
-    typedefs = _typedefs(api, after)
+    types = _types(api, after)
     for history in api.changing(before, after):
-        yield from _differences_of(history, before, after, typedefs)
+        yield from _differences_of(history, before, after, types)
 
 
 def _order(change: ApiChange) -> tuple[int, int, str, str]:
@@ -139,11 +143,11 @@ def _group(kind: str) -> str:
 
 
 def _differences_of(
-    history: History, before: int, after: int, typedefs: Typedefs
+    history: History, before: int, after: int, types: _Types
 ) -> Iterator[_Difference]:
     """Yield the differences of one name. A name behind a macro is not one of its own."""
     old, new = _form(history, before), _form(history, after)
-    if not any(form is not None and not form.is_alias for form in (old, new)):
+    if (old is None or old.is_alias) and (new is None or new.is_alias):
         return
     if old is None and new is not None:
         yield _Difference("added", None, new)
@@ -153,7 +157,7 @@ def _differences_of(
         # A name of C++ has no declaration to compare.
         is_known = old.kind == new.kind or "name" not in {old.kind, new.kind}
         is_same = not is_known or _is_same_text(old, new)
-        if not is_same and _content(old, typedefs) != _content(new, typedefs):
+        if not is_same and _content(old, types) != _content(new, types):
             yield _Difference("changed", old, new)
         if history.deprecated & after and not history.deprecated & before:
             yield _Difference("deprecated", None, new)
@@ -175,26 +179,28 @@ def _is_same_text(old: Form, new: Form) -> bool:
     return (old.kind, old.name, old.signature) == (new.kind, new.name, new.signature)
 
 
-def _content(form: Form, typedefs: Typedefs) -> object:
+def _content(form: Form, types: _Types) -> object:
     """Return the parts of a declaration whose change matters. Types are those behind typedefs."""
     if form.kind == "function":
-        result = type_of(form.signature.partition("(")[0], typedefs)
-        parameters = (type_of(one.text, typedefs).as_parameter() for one in form.parameters)
+        result = types(form.signature.partition("(")[0])
+        parameters = (types(one.text).as_parameter() for one in form.parameters)
         return result, tuple(parameters)
     if form.kind in {"field", "typedef", "variable"}:
-        return type_of(form.signature, typedefs)
+        return types(form.signature)
     return form.signature
 
 
-def _typedefs(api: Api, release: int) -> Typedefs:
-    """Return the typedefs of a release."""
+def _types(api: Api, release: int) -> _Types:
+    """Return the function that reads types with the typedefs of a release."""
 
+    @cache
     def declared(name: str) -> str | None:
         history = api.names.get(name)
         form = None if history is None else _form(history, release)
         return form.signature if form is not None and form.kind == "typedef" else None
 
-    return declared
+    # Most functions have parameters of the same few types.
+    return cache(partial(type_of, typedefs=declared))
 
 
 def _change(status: ApiStatus, old: Form | None, form: Form) -> ApiChange:

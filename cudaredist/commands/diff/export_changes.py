@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
@@ -65,12 +65,19 @@ _LIBRARIES = Question(
 class ReleaseExports:
     """The exports of the libraries in some releases, without the versions of symbols."""
 
-    def __init__(self, index: Index, releases: Collection[str]) -> None:
+    def __init__(
+        self,
+        index: Index,
+        releases: Collection[str],
+        names: Mapping[int, Sequence[str]] | None = None,
+    ) -> None:
         """Read the libraries of releases, such as `cuda@12.9.1`.
 
-        Raises `ReadError` and `InvalidFileError` for a table that cannot be read.
+        `names` contains the symbols of groups. By default, they are read if they differ. Raises
+        `ReadError` and `InvalidFileError` for a table that cannot be read.
         """
         self._index = index
+        self._names = names
         self._archives: dict[str, dict[tuple[str, Place], dict[str, frozenset[int]]]]
         self._archives = defaultdict(lambda: defaultdict(dict))
         """The groups of exported symbols by release, archive and library."""
@@ -123,7 +130,8 @@ class ReleaseExports:
         return tuple(sorted(names.difference(*map(self._names_of, others)))) if names else ()
 
     def _read_names(self, group: int) -> set[str]:
-        return set(self._index.symbol_names([group]).get(group, ()))
+        names = self._index.symbol_names([group]) if self._names is None else self._names
+        return set(names.get(group, ()))
 
 
 def add_exports(old: Comparable, new: Comparable, index: Index) -> None:

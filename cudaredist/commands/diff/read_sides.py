@@ -220,9 +220,9 @@ def archive_coverage(
     """Return an archive's fields for the GPUs of its platform.
 
     `cuda` is the CUDA major of the archive, if it is known. Returns none if the device code is
-    unknown.
+    unknown, or if there is none, whose coverage is not compared.
     """
-    if archive.code_by_file is None:
+    if not archive.code_by_file:
         return {}
     platform = Platform(archive.platform)
     names = [str(capability) for capability in rules.capabilities_on(platform)]

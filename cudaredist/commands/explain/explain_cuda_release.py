@@ -1,5 +1,7 @@
 """explain cuda: facts from the tables, with the layer of each."""
 
+from functools import cache, partial
+
 from cudaredist.commands.explain.report import ExplainReport
 from cudaredist.commands.explain.table_answers import cuda_answer
 from cudaredist.errors import EXIT_INCOMPLETE, CudaRedistError, worst_exit_code
@@ -88,6 +90,8 @@ class CudaTables:
         self.gpus = gpus.table
         self._nvcc_policy = read_nvcc_policy(store)
         self._driver_policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
+        # The releases of a minor have the same facts about drivers.
+        self._manifest = cache(partial(load_manifest, store, CUDA))
 
     def has(self, name: str) -> bool:
         """Check if the table of host compilers has a release or a line."""
@@ -106,7 +110,7 @@ class CudaTables:
         for label in self._store.manifests(CUDA).labels():
             if label.line == minor:
                 try:
-                    manifests[label] = load_manifest(self._store, CUDA, label).packages
+                    manifests[label] = self._manifest(label).packages
                 except CudaRedistError as error:
                     errors.append(ErrorReport.of(error))
         facts = tuple(driver_facts(manifests, minor, self._driver_policy))

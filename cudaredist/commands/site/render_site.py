@@ -1,10 +1,10 @@
 """Render pages as HTML and JSON, and list all files of the site."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -40,6 +40,8 @@ from cudaredist.commands.site.page_models import (
     FileSpan,
     OtherKindPage,
     PackagePage,
+    PlatformTotal,
+    ReleaseArchive,
     SetPage,
     SetsPage,
     SitePage,
@@ -75,6 +77,8 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.progress import size_words
 from cudaredist.redists import REDISTS
 from cudaredist.tables.gpus.coverage import describe_coverage
+
+_Part = TypeVar("_Part", ReleaseArchive, PlatformTotal)
 
 _FOLDERS_SHOWN = 60
 """Maximum number of folders to show without folding."""
@@ -181,6 +185,7 @@ def _environment(data: SiteData, packages: Collection[str]) -> Environment:
         "history_tables": history_tables,
         "dependency_graph": dependency_graph,
         "size_plot": size_plot,
+        "on_platform": on_platform,
         "folder_groups": folder_groups,
         "coverage_words": describe_coverage,
     }
@@ -198,6 +203,7 @@ def _commands(text: str) -> Markup:
 
 
 def _html(environment: Environment, address: str, page: SitePage, channel: str) -> bytes:
+    @cache
     def link(make: Callable[..., str], *names: str) -> str:
         return page_link(make(*names), address)
 
@@ -274,6 +280,11 @@ def folder_groups(
         group = "/".join(folder.split("/")[:2]) if len(folders) > _FOLDERS_SHOWN else ""
         groups.setdefault(group, []).append((number, folder, files))
     return groups
+
+
+def on_platform(parts: Iterable[_Part], platform: str) -> list[_Part]:
+    """Return the archives or sizes for a platform."""
+    return [part for part in parts if part.platform == platform]
 
 
 def size_plot(page: PackagePage) -> Mapping[str, LinePlot]:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from cudaredist.commands.diff.diff_releases import ComparedTables, compare_in_order
@@ -83,10 +84,18 @@ class ArchivePlace(NamedTuple):
 _FILES = Question(
     PackageFile,
     """
-    SELECT package, path, max(output) AS output, group_concat(archives.id) AS archives
-    FROM current_releases JOIN archives ON release = current_releases.id
-    JOIN files USING (contents)
-    GROUP BY package, path ORDER BY package, path""",
+    WITH own AS ( -- many archives have the same folders, whose files are read once
+        SELECT package, folder, max(output) AS output, group_concat(archives.id) AS archives
+        FROM current_releases JOIN archives ON release = current_releases.id
+        JOIN contents_folders USING (contents)
+        GROUP BY package, folder
+    ), placed AS (
+        SELECT package, output, archives,
+            CASE path WHEN '' THEN name ELSE path || '/' || name END AS path
+        FROM own JOIN folders ON folders.id = folder JOIN folder_files USING (folder)
+    )
+    SELECT package, path, max(output) AS output, group_concat(archives) AS archives
+    FROM placed GROUP BY package, path ORDER BY package, path""",
 )
 _PLACES = Question(
     ArchivePlace,
@@ -181,7 +190,7 @@ def read_site_data(
     symbols = index.symbol_names([row.symbol_group for row in index.ask(_EXPORTED_GROUPS)])
     archives = _archives(index, redists, symbols)
     names = [f"{redist}@{label}" for redist in redists for label in index.labels(redist)]
-    exports = ReleaseExports(index, names)
+    exports = ReleaseExports(index, names, symbols)
     progress.step("reading the releases", len(names))
     releases: dict[str, tuple[ReleaseFacts, ...]] = {}
     for redist in redists:
@@ -233,11 +242,12 @@ def _archives(
     for place, explained in explain_archives(index, index.archives(redists)):
         packages[explained.package][place] = explained
     archives: dict[tuple[str, str], list[ArchiveFacts]] = defaultdict(list)
+    address_of = cache(index.store.address_of)
     for package in packages.values():
         histories = archive_histories(package, index, symbols)
         for (place, one), history in zip(package.items(), histories, strict=True):
-            address = index.store.address_of(one.redist, Version.parse(one.release))
-            address = archive_address(one.redist, place.archive, urls, address)
+            of_release = address_of(one.redist, place.label)
+            address = archive_address(one.redist, place.archive, urls, of_release)
             facts = ArchiveFacts(place.archive, one, history, address)
             archives[one.redist, one.release].append(facts)
     return archives

@@ -52,6 +52,8 @@ def update_site(
             return check_site(make_files(), output, earlier, progress)
         report = write_site(make_files(), output, earlier, progress)
     finally:
+        # Else the next allocation would search the data of the site for cycles.
+        gc.freeze()
         gc.enable()
     if state:
         cache.put("site", key, _examine(output, state)[1])

@@ -31,7 +31,7 @@ nvcc adds empty images to libraries without kernels (libnppc, libcufftw), which 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate
@@ -91,6 +91,12 @@ def _empty_size(architecture: str) -> int:
     return 0 if match is None else empty_size(match[1], int(match[2]))
 
 
+@cache
+def _base_of(name: str) -> Capability:
+    """Return a capability without its letter."""
+    return Capability.parse(name).base
+
+
 def _newest(architectures: Sequence[str]) -> set[str]:
     """Return the architectures with the highest number, with and without a letter."""
     numbers = {name: int(match[2]) for name in architectures if (match := _architecture(name))}
@@ -130,6 +136,7 @@ class CoverageRules:
             if entry.variant is None
         }
         self.capabilities = tuple(sorted(plain))
+        self._positions = {gpu: position for position, gpu in enumerate(self.capabilities)}
         self._tegra = {capability for capability, entry in plain.items() if entry.jetson}
         self._families = {capability: entry.family for capability, entry in plain.items()}
         self._renamed = {
@@ -152,7 +159,7 @@ class CoverageRules:
         self._best_ways = cache(self._find_best_ways)
         # Many package sets have the same files.
         self._modules = lru_cache(_FILES)(self._count_modules)
-        self._totals = lru_cache(_FILES)(_totals)
+        self._supported = lru_cache(_FILES)(_supported_ways)
         self._coverage = lru_cache(_FILES * len(plain))(self._combine)
 
     def first_cuda(self, gpu: str) -> str | None:
@@ -274,9 +281,7 @@ class CoverageRules:
         """Return the coverage as `cover` does, by code for the capabilities themselves."""
         amounts = ((tuple(file.modules.items()), tuple(file.unpacked.items())) for file in files)
         used = tuple(filter(None, (self._modules(*of_file) for of_file in amounts)))
-        return {
-            name: self._coverage(used, Capability.parse(name).base, cuda) for name in capabilities
-        }
+        return {name: self._coverage(used, _base_of(name), cuda) for name in capabilities}
 
     def used_images(
         self, file: FileImages, capabilities: Iterable[str], *, keeps_portable: bool
@@ -345,13 +350,9 @@ class CoverageRules:
             return Coverage(value="host-only")
         if cuda is not None and self._last_major.get(gpu, cuda) < cuda:
             return Coverage(value="none")
-        position = [*self.capabilities, gpu].index(gpu)
+        position = self._positions.get(gpu, len(self.capabilities))
         counts = [[of_way[position] for of_way in file.counts] for file in files]
-        supported = [
-            way
-            for way, *totals in zip(WAYS, *self._totals(files), strict=True)
-            if min(of_gpus[position] / max(1, *of_gpus) for of_gpus in totals) >= _LEAST_SHARE
-        ]
+        supported = self._supported(files)[position]
         values = [_value(of_file, supported) for of_file in counts]
         covered = [value for value in values if value in WAYS]
         weakest: CoverageValue = max(covered, key=WAYS.index, default="none")
@@ -395,15 +396,24 @@ class _FileModules:
         return max(_sums(self.counts[:2]))
 
 
-def _totals(files: Sequence[_FileModules]) -> Sequence[Sequence[Sequence[int]]]:
-    """Return the modules and the bytes of all files by way, then by GPU.
-
-    The number of a way includes better ways.
-    """
+def _supported_ways(files: Sequence[_FileModules]) -> Sequence[Sequence[Way]]:
+    """Return the ways in which each GPU uses enough modules and bytes of all files."""
+    modules = _shares([file.counts for file in files])
+    sizes = _shares([file.sizes for file in files])
     return [
-        [*accumulate(map(_sums, zip(*amounts, strict=True)), lambda *rows: _sums(rows))]
-        for amounts in ([file.counts for file in files], [file.sizes for file in files])
+        [way for way, share in zip(WAYS, shares, strict=True) if min(share) >= _LEAST_SHARE]
+        for shares in zip(*map(zip, modules, sizes), strict=True)
     ]
+
+
+def _shares(amounts: Iterable[Sequence[Sequence[int]]]) -> Iterator[list[float]]:
+    """Yield the share of each GPU in the amounts of all files, for each way.
+
+    The amount of a way includes better ways. The GPU that uses the most has the share 1.
+    """
+    for of_gpus in accumulate(map(_sums, zip(*amounts, strict=True)), lambda *rows: _sums(rows)):
+        most = max(1, *of_gpus)
+        yield [amount / most for amount in of_gpus]
 
 
 def _sums(rows: Iterable[Sequence[int]]) -> list[int]:
