@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from importlib import resources
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -51,6 +52,7 @@ _FOLDERS = ("manifests", "features", "symbols", "api", "policy")
 """The folders of a data folder with documents."""
 _DEPTH = 2
 """Levels of folders below these: `manifests/wheels/cuda`."""
+_name_of = attrgetter("name")
 _SETTLED_NS = 2 * 10**9
 """Nanoseconds after which a further change has another time. FAT counts in steps of two seconds."""
 
@@ -96,16 +98,17 @@ class Documents:
 
         Empty: a file changed just now, or a folder cannot be read.
         """
-        files: list[_File] = []
+        names: list[str] = []
+        times: list[int] = [0]
+        others: list[int] = []
         try:
             for layer in self.store.layers:
-                files += _files_in(str(layer.root), 0)
+                _add_files(str(layer.root), 0, names, times, others)
                 for name in _FOLDERS:
-                    files += _files_in(f"{layer.root}/{name}", _DEPTH)
+                    _add_files(f"{layer.root}/{name}", _DEPTH, names, times, others)
         except OSError:
             return ""
-        times = [time for _, _, mtime, ctime, _ in files for time in (mtime, ctime)]
-        return sha256_of(repr(files).encode()) if is_settled(0, *times) else ""
+        return sha256_of(repr((names, times, others)).encode()) if is_settled(*times) else ""
 
     @cached_property
     def paths(self) -> dict[Document, tuple[str, ...]]:
@@ -170,27 +173,28 @@ def is_settled(*times: int) -> bool:
     return max(times) <= time.time_ns() - _SETTLED_NS
 
 
-_File = tuple[str, int, int, int, int]
-"""The path of a file, its size, its times and its inode."""
+def _add_files(
+    folder: str, depth: int, names: list[str], times: list[int], others: list[int]
+) -> None:
+    """Add the files of a folder, and of `depth` levels of folders below it.
 
-
-def _files_in(folder: str, depth: int) -> Iterator[_File]:
-    """Yield the files of a folder, and of `depth` levels of folders below it.
-
-    Raises `OSError` for a folder or file that cannot be read.
+    Adds the path of the folder and the names of the files, their two times, and their sizes and
+    inodes. Raises `OSError` for a folder or file that cannot be read.
     """
     try:
         entries = os.scandir(folder)
     except FileNotFoundError:
         return
+    names.append(folder)
     with entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
+        for entry in sorted(entries, key=_name_of):
             if entry.name.endswith(".json"):
                 about = entry.stat()
-                times = about.st_mtime_ns, about.st_ctime_ns
-                yield entry.path, about.st_size, *times, about.st_ino
+                names.append(entry.name)
+                times += (about.st_mtime_ns, about.st_ctime_ns)
+                others += (about.st_size, about.st_ino)
             elif depth and entry.is_dir():
-                yield from _files_in(entry.path, depth - 1)
+                _add_files(entry.path, depth - 1, names, times, others)
 
 
 def _paths_by_release(store: Store, redist: str) -> dict[Version, list[str]]:

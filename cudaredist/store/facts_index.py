@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from cudaredist.formats.names import Channel
+from cudaredist.grouping import grouped
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
@@ -145,7 +146,11 @@ _ARCHIVES_BY_WHEEL = Question(
     FROM wheel_contents JOIN archives ON archives.id = archive AND relative_path IS NOT NULL
     JOIN current_releases ON release = current_releases.id
     JOIN (SELECT key AS place, value AS name FROM json_each(?)) ON redist = name
-    WHERE {condition}
+    WHERE wheel IN (
+        -- Releases share wheels. One of them is enough.
+        SELECT min(archives.id) FROM archives JOIN main.releases AS own ON own.id = release
+        WHERE own.channel = 'wheels' AND contents IS NOT NULL AND {condition}
+        GROUP BY own.redist, package, version, platform, variant, contents)
     ORDER BY place, sort_key, archives.id""",
 )
 
@@ -426,8 +431,8 @@ class Index:
     ) -> Iterator[IndexedArchive]:
         """Yield unexamined archives with the contents of the wheel of the same version.
 
-        They are in the manifests' order. The condition can have the columns of `current_releases`,
-        `archives` and `wheel_contents`.
+        They are in the manifests' order. The condition is about the wheels, and can have the
+        columns of `archives`.
         """
         for row in self.ask(_ARCHIVES_BY_WHEEL.where(condition), redists, *values):
             yield _indexed(row)._replace(is_by_wheel=True)
@@ -436,11 +441,12 @@ class Index:
         self, redists: Collection[str]
     ) -> dict[Channel, dict[str, tuple[str, ...]]]:
         """Return the labels with feature files by channel and redistributable, oldest first."""
-        labels: dict[Channel, dict[str, tuple[str, ...]]] = {}
-        for row in self.ask(_EXAMINED_RELEASES, redists):
-            of_channel = labels.setdefault(row.channel, {})
-            of_channel[row.redist] = (*of_channel.get(row.redist, ()), row.label)
-        return labels
+        rows = self.ask(_EXAMINED_RELEASES, redists)
+        by_channel = grouped((row.channel, (row.redist, row.label)) for row in rows)
+        return {
+            channel: {redist: tuple(labels) for redist, labels in grouped(releases).items()}
+            for channel, releases in by_channel.items()
+        }
 
     def unexamined(
         self,
@@ -454,17 +460,19 @@ class Index:
         layer of a release is `local` if the data folder has its manifest, even if the shipped data
         has, too.
         """
+        rows = self.ask(_UNEXAMINED.where(condition), redists, *values)
+        of_shipped = {(row.channel, row.redist) for row in rows if row.layer == "shipped"}
         own = {
             (store.channel, redist): set(map(str, store.layers[0].manifests(redist).labels()))
             for store in self.stores
-            for redist in redists
-            if layer_of(store.root) == "local"
+            for channel, redist in of_shipped
+            if channel == store.channel and layer_of(store.root) == "local"
         }
         return [
             row._replace(layer="local")
             if row.label in own.get((row.channel, row.redist), ())
             else row
-            for row in self.ask(_UNEXAMINED.where(condition), redists, *values)
+            for row in rows
         ]
 
     def with_device_code(self) -> list[ArchiveWithCode]:

@@ -16,6 +16,7 @@ CREATE TABLE documents (
     error TEXT, -- the reason why it is broken
     UNIQUE (layer, channel, kind, name, label)
 );
+CREATE INDEX unreadable_documents ON documents (layer, channel, kind, name, label) WHERE NOT is_readable;
 
 -- Releases of redistributables: a manifest each.
 CREATE TABLE releases (

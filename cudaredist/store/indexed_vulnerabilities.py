@@ -35,8 +35,8 @@ _ROWS = Question(
     SELECT DISTINCT label, platform, cve, state, reason, fixed, components, score, vector, bulletin,
         vulnerabilities.url
     FROM archives
+        CROSS JOIN vulnerabilities ON archive = archives.id -- few archives have any
         JOIN current_releases ON current_releases.id = release
-        JOIN vulnerabilities ON archive = archives.id
     WHERE package = ? AND redist = ?""",
 )
 

@@ -114,10 +114,8 @@ def _by_wheel(index: Index, rows: Iterable[IndexedArchive]) -> dict[IndexedArchi
         return {}
     redists = {one.redist for one in unexamined}
     packages = {one.archive.package for one in unexamined}
-    named = "package IN (SELECT value FROM json_each(?))"
-    # With the packages of wheels, which are the same, the query does not read all wheels.
-    condition = f"archives.{named} AND wheel IN (SELECT id FROM archives WHERE {named})"
-    found = index.archives_by_wheel(redists, condition, packages, packages)
+    condition = "package IN (SELECT value FROM json_each(?))"
+    found = index.archives_by_wheel(redists, condition, packages)
     contents = {one._replace(contents=0, is_by_wheel=False): one.contents for one in found}
     return {one: contents[one] for one in unexamined if one in contents}
 

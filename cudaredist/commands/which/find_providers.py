@@ -272,10 +272,11 @@ def _hits(search: Search, name: str) -> Iterator[WhichHit]:
             package, version, facts.outputs.get(row, ()), facts.stubs.get(row, ()), rules
         )
 
+    condition = _SOME.format("contents")
     # The query begins with these archives, not with all releases.
-    ids = f"SELECT id FROM archives WHERE {_SOME.format('contents')}"
+    ids = f"SELECT id FROM archives WHERE {condition}"
     examined_rows = search.archives(f"archives.id IN ({ids})", matches)
-    by_wheel = search.archives_by_wheel(_SOME.format("wheel_contents.contents"), matches)
+    by_wheel = search.archives_by_wheel(condition, matches)
     for row in chain(examined_rows, by_wheel):
         archive = row.archive
         outputs = outputs_of(row.contents, archive.package, archive.version)

@@ -51,17 +51,17 @@ class Search:
     def archives(
         self, condition: str, *values: str | Collection[object]
     ) -> Iterator[IndexedArchive]:
-        """Yield the selected archives that match a condition."""
-        yield from self._selected(self.index.archives, condition, values)
+        """Return the selected archives that match a condition."""
+        return self._selected(self.index.archives, condition, values)
 
     def archives_by_wheel(
         self, condition: str, *values: str | Collection[object]
     ) -> Iterator[IndexedArchive]:
-        """Yield the selected archives that match, with contents of the wheel of the same version.
+        """Return the selected archives that match, with contents of the wheel of the same version.
 
         They were not examined themselves.
         """
-        yield from self._selected(self.index.archives_by_wheel, condition, values)
+        return self._selected(self.index.archives_by_wheel, condition, values)
 
     def _selected(
         self,
@@ -72,9 +72,14 @@ class Search:
         if self.platform is not None:
             condition = f"platform = ? AND ({condition})"
             values = (self.platform, *values)
-        for row in archives(self.redists, condition, *values):
-            if self.is_usable(row.channel, row.redist, row.label, row.archive.id):
-                yield row
+        rows = archives(self.redists, condition, *values)
+        if self.usable is None:
+            return rows
+        return (
+            row
+            for row in rows
+            if self.is_usable(row.channel, row.redist, row.label, row.archive.id)
+        )
 
     def unexamined(
         self,

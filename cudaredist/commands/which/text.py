@@ -253,5 +253,6 @@ def _without_cell(row: _Row, position: int) -> _Row:
 
 def _ranges(releases: Sequence[str], searched: Sequence[str]) -> str:
     """Return the ranges of releases, such as `12.4.1..12.9.2`, without gaps in `searched`."""
-    ranges = label_ranges((label, label in releases) for label in searched)
+    selected = set(releases)
+    ranges = label_ranges((label, label in selected) for label in searched)
     return " ".join(shortened(ranges.split(" "), _MOST_RANGES))
