@@ -78,7 +78,7 @@ LIMITS = {
     "explain api cudaMalloc": Limit(1.4),
     "diff cuda@12.9.2 cuda@13.0.3": Limit(1.8),
     "diff --api cuda@12.9.2 cuda@13.0.3": Limit(1.8),
-    f"{NEW}diff cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=3.3),
+    f"{NEW}diff cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=3.5),
     f"{NEW}diff --api cuda@12.9.2 cuda@13.0.3": Limit(1.8, today=2.4),
     "check --offline": Limit(25, unit="S"),
     "build --cuda 13.0 --platform linux-x86_64": Limit(25, unit="S"),

@@ -106,7 +106,7 @@ def _files_of_one(packages: PackageFiles, other: PackageFiles) -> set[PackageFil
 
 
 def _by_name(files: Iterable[PackageFile]) -> dict[str, list[PackageFile]]:
-    return grouped((posixpath.basename(file.path), file) for file in files)
+    return grouped((file.path.rpartition("/")[2], file) for file in files)
 
 
 @lru_cache(maxsize=_CACHED)
