@@ -104,8 +104,15 @@ class PlainArchive(PlainEntry):
     @classmethod
     def of(cls, redist: str, label: Version, archive: Archive, **more: Any) -> Self:  # noqa: ANN401 - the fields of the subclass
         """Return a report on an archive, with additional fields."""
-        known = {"redist": redist, "release": str(label), "version": str(archive.version)}
-        return cls(**known, **archive.id._asdict(), **more)
+        return cls(
+            redist=redist,
+            release=str(label),
+            package=archive.package,
+            version=str(archive.version),
+            platform=archive.platform,
+            variant=archive.variant,
+            **more,
+        )
 
 
 def as_json(value: object) -> Any:  # noqa: ANN401 - any JSON value

@@ -108,7 +108,8 @@ class Documents:
                     _add_files(f"{layer.root}/{name}", _DEPTH, names, times, others)
         except OSError:
             return ""
-        return sha256_of(repr((names, times, others)).encode()) if is_settled(*times) else ""
+        files = f"{'/'.join(names)} {times} {others}"
+        return sha256_of(os.fsencode(files)) if is_settled(*times) else ""
 
     @cached_property
     def paths(self) -> dict[Document, tuple[str, ...]]:

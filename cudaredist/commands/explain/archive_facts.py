@@ -96,11 +96,11 @@ def explain_archives(
         archive = one.archive
         paths = {"relative_path": archive.relative_path, "sha256": archive.sha256}
         fields: dict[str, Any] = {"date": one.date, **paths}
+        about = {"channel": one.channel, "is_examined": one.contents > 0}
         if one.contents:
             fields |= facts.of(one.contents, archive.package, archive.version)
             fields["depends"] = neighbors.providers(one, fields["needed"])
-        about = {"channel": one.channel, "is_examined": one.contents > 0}
-        if one in by_wheel:
+        elif one in by_wheel:
             of_wheel = facts.of(by_wheel[one], archive.package, archive.version)
             fields |= {key: of_wheel[key] for key in ("sonames", "architectures")}
             about["is_by_wheel"] = True
@@ -321,24 +321,36 @@ class _Neighbors:
             for row in index.ask(_PROVIDERS, providers, redists)
         )
 
-    def providers(self, one: IndexedArchive, needed: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        # Releases share archives: each pair is compared once.
+        self._provided = cache(self._compare)
+
+    def providers(self, one: IndexedArchive, needed: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         """Return the packages of the release with required libraries or headers."""
-        archive, libraries = one.archive, {key_of(name) for name in needed}
-        headers = {
-            f"{root}{name}"
-            for name, ways in self._missing[one.contents].items()
-            if any(holds(condition, Platform(archive.platform)) for condition in ways.values())
-            for root in ROOTS
-        }
+        archive = one.archive
         place = (one.channel, one.redist, str(one.label), archive.platform, archive.variant)
         depends: dict[str, tuple[str, ...]] = {}
         neighbors: Sequence[_Provider] = self._places.get(place, ())
         for neighbor in neighbors:
-            names = sorted(libraries.intersection(self._sonames.get(neighbor.contents, ())))
-            names += sorted(headers.intersection(self._headers.get(neighbor.contents, ())))
+            names = self._provided(one.contents, archive.platform, needed, neighbor.contents)
             if names and neighbor.package != archive.package:
-                depends[neighbor.package] = tuple(names)
+                depends[neighbor.package] = names
         return depends
+
+    def _compare(
+        self, contents: int, platform: str, needed: tuple[str, ...], of_neighbor: int
+    ) -> tuple[str, ...]:
+        """Return the required libraries and headers that the contents of a neighbor have."""
+        libraries = {key_of(name) for name in needed}
+        headers = {
+            f"{root}{name}"
+            for name, ways in self._missing[contents].items()
+            if any(holds(condition, Platform(platform)) for condition in ways.values())
+            for root in ROOTS
+        }
+        return (
+            *sorted(libraries.intersection(self._sonames.get(of_neighbor, ()))),
+            *sorted(headers.intersection(self._headers.get(of_neighbor, ()))),
+        )
 
 
 @lru_cache(maxsize=1024)

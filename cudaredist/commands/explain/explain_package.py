@@ -99,7 +99,7 @@ def explain_package(name: str, index: Index, platform: str | None = None) -> Pac
             url = place.url
             if place.redist in urls:
                 url = archive_address(place.redist, place.archive, urls, address=None)
-            explained.append(own.changed(url=url))
+            explained.append(own if url is None else own.changed(url=url))
     bare = name.partition("@")[0]
     projects = {one.archive.project for one in archives if one.archive.package != bare}
     is_project = canonical_project(bare) in projects
