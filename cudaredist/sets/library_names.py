@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
 DRIVER_OWNERS = frozenset({"driver", "jetson"})
@@ -18,6 +19,7 @@ class _Libraries(Protocol):
         """The sonames. `*` matches any characters."""
 
 
+_names_of = attrgetter("names")
 _Entry_co = TypeVar("_Entry_co", bound=_Libraries, covariant=True)
 
 
@@ -31,8 +33,18 @@ class _Policy(Protocol[_Entry_co]):
 
 def find_external(soname: str, policy: _Policy[_Entry_co]) -> _Entry_co | None:
     """Return policy's entry for an external library, or None."""
-    name = key_of(soname)
-    return next((entry for entry in policy.external if _is_one_of(name, entry.names)), None)
+    position = _first_match(key_of(soname), tuple(map(_names_of, policy.external)))
+    return None if position is None else policy.external[position]
+
+
+@lru_cache(maxsize=4096)
+def _first_match(name: str, owners: tuple[tuple[str, ...], ...]) -> int | None:
+    """Return the position of the first owner with a pattern that matches the key of a name.
+
+    Package sets have the same libraries.
+    """
+    matches = (position for position, names in enumerate(owners) if _is_one_of(name, names))
+    return next(matches, None)
 
 
 def _is_one_of(name: str, patterns: tuple[str, ...]) -> bool:
