@@ -351,7 +351,7 @@ class CoverageRules:
         if cuda is not None and self._last_major.get(gpu, cuda) < cuda:
             return Coverage(value="none")
         position = self._positions.get(gpu, len(self.capabilities))
-        counts = [[of_way[position] for of_way in file.counts] for file in files]
+        counts = [file.by_gpu[position] for file in files]
         supported = self._supported(files)[position]
         values = [_value(of_file, supported) for of_file in counts]
         covered = [value for value in values if value in WAYS]
@@ -384,6 +384,11 @@ class _FileModules:
 
     counts: Sequence[Sequence[int]]
     sizes: Sequence[Sequence[int]]
+
+    @cached_property
+    def by_gpu(self) -> Sequence[tuple[int, ...]]:
+        """The modules by GPU, then by way."""
+        return [*zip(*self.counts, strict=True)]
 
     @cached_property
     def most(self) -> int:
