@@ -15,6 +15,7 @@ SCRIPTS = (
         "answer_questions",
         "read_manifests",
         "fetch_manifests",
+        "fetch_archives",
         "check_wheels",
         "process_archives",
     ),

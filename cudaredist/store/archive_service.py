@@ -6,6 +6,7 @@ archive twice.
 """
 
 import contextlib
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,6 +59,8 @@ class ArchiveService:
     stop: threading.Event = field(default_factory=threading.Event)
     jobs: int = 1
     """Archives that are read at the same time."""
+    downloads: int | None = None
+    """Archives that are downloaded at the same time. Default: as suits their inspection."""
     progress: Progress = NO_PROGRESS
     keep_archives: bool = False
     max_fetched: int | None = None
@@ -75,8 +78,10 @@ class ArchiveService:
 
     def __post_init__(self) -> None:
         self._reading = threading.Semaphore(self.jobs)
-        # With more downloads at once, the first ones would end later, and nothing could be read.
-        self._downloading = threading.Semaphore(max(2, self.jobs // 4))
+        # The cores are idle until the first archive is complete. Downloads at the same time share
+        # the line, so all of them are complete later. One connection keeps four cores busy.
+        cores = min(self.jobs, os.cpu_count() or 1)
+        self._downloading = threading.Semaphore(self.downloads or max(1, cores // 4))
 
     @property
     def threads(self) -> int:

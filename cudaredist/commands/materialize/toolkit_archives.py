@@ -70,6 +70,7 @@ class ToolkitArchives:
             ArchiveService,
             stop=self._stop,
             jobs=self._jobs,
+            downloads=max(2, self._jobs // 4),
             max_archive=jobs.max_size,
             progress=session.progress("archives"),
         )

@@ -93,6 +93,7 @@ class MirrorSync:
             chains=chains,
             stop=session.settings.stop,
             jobs=options.jobs.count,
+            downloads=options.jobs.count,
             max_archive=options.jobs.max_size,
             progress=session.progress("archives"),
         )

@@ -1,12 +1,16 @@
 """Tests of the service that reads archives."""
 
 import contextlib
+import os
 import random
-from functools import cache
+import threading
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 from support.archives import ZipEntry, gz, raw_zip, tar_member, tar_of
+from support.patching import Patch
+from support.server import FaultServer, Handler
 
 from cudaredist.archives.members import Members
 from cudaredist.errors import InvalidArchiveError
@@ -15,6 +19,7 @@ from cudaredist.sources.chain import open_sources
 from cudaredist.sources.protocol import Settings
 from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.fetch_archive import ArchiveRequest
+from cudaredist.tasks import each
 
 NAMES = ("x.zip", "x.whl", "x.tar", "x.tar.gz")
 
@@ -53,3 +58,41 @@ def test_invalid_archive_with_right_hash_is_the_publishers_fault(
         with pytest.raises(InvalidArchiveError):
             service.read(request, read_members, keep_at=kept if is_kept else None)
     assert kept.read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("cores", "downloads", "expected"), [(2, None, 1), (8, None, 2), (2, 3, 3)], ids=str
+)
+def test_archives_are_downloaded_so_many_at_a_time(
+    server: FaultServer,
+    patch: Patch,
+    tmp_path: Path,
+    cores: int,
+    downloads: int | None,
+    expected: int,
+) -> None:
+    """Each answer waits for the others of the same time, or a limit ends the test."""
+    patch(os, "cpu_count", lambda: cores)
+    together, active, peaks = threading.Barrier(expected), list[str](), list[int]()
+
+    def answer(handler: Handler, data: bytes) -> None:
+        active.append(handler.path)
+        peaks.append(len(active))
+        together.wait(300)
+        active.remove(handler.path)
+        handler.answer(200, data)
+
+    names = [f"archive_{n}.tar.xz" for n in range(6)]
+    for name in names:
+        server.files[f"/{name}"] = name.encode()
+        server.answers[f"/{name}"] = answer
+    requests = [ArchiveRequest(x, (x,), sha256_of(x.encode()), len(x)) for x in names]
+    with contextlib.closing(open_sources([server.url], Settings())) as sources:
+        service = ArchiveService(chains={(): sources}, jobs=8, downloads=downloads)
+        fetch = partial(_fetch_to, service, tmp_path)
+        assert each(requests, fetch, service.threads, service.stop) == [None] * len(names)
+    assert max(peaks) == expected
+
+
+def _fetch_to(service: ArchiveService, folder: Path, request: ArchiveRequest) -> None:
+    service.fetch(request, folder / request.name)
