@@ -6,10 +6,10 @@ archive twice.
 """
 
 import contextlib
-import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -48,6 +48,25 @@ class Examined(NamedTuple):
     """Whether the archive was read, because the cache did not have the facts."""
 
 
+class DownloadSlots:
+    """Limits the downloads at the same time: the first one has the whole line for itself.
+
+    The cores are idle until an archive is complete. Later, more connections are faster if the
+    server limits each of them. With too many, archives end late, and nothing could be read.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._free = threading.Semaphore(1)
+        self._later = max(2, jobs // 4) - 1
+
+    def __enter__(self) -> None:
+        self._free.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        later, self._later = self._later, 0
+        self._free.release(1 + later)
+
+
 @dataclass(kw_only=True)
 class ArchiveService:
     """Opens the archives of a run, from any thread."""
@@ -60,7 +79,7 @@ class ArchiveService:
     jobs: int = 1
     """Archives that are read at the same time."""
     downloads: int | None = None
-    """Archives that are downloaded at the same time. Default: as suits their inspection."""
+    """Archives that are downloaded at the same time. Default: as suits their reading."""
     progress: Progress = NO_PROGRESS
     keep_archives: bool = False
     max_fetched: int | None = None
@@ -78,10 +97,10 @@ class ArchiveService:
 
     def __post_init__(self) -> None:
         self._reading = threading.Semaphore(self.jobs)
-        # The cores are idle until the first archive is complete. Downloads at the same time share
-        # the line, so all of them are complete later. One connection keeps four cores busy.
-        cores = min(self.jobs, os.cpu_count() or 1)
-        self._downloading = threading.Semaphore(self.downloads or max(1, cores // 4))
+        if self.downloads is None:
+            self._downloading: AbstractContextManager[object] = DownloadSlots(self.jobs)
+        else:
+            self._downloading = threading.Semaphore(self.downloads)
 
     @property
     def threads(self) -> int:

@@ -70,7 +70,6 @@ class ToolkitArchives:
             ArchiveService,
             stop=self._stop,
             jobs=self._jobs,
-            downloads=max(2, self._jobs // 4),
             max_archive=jobs.max_size,
             progress=session.progress("archives"),
         )

@@ -1,7 +1,6 @@
 """Tests of the service that reads archives."""
 
 import contextlib
-import os
 import random
 import threading
 from functools import cache, partial
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from support.archives import ZipEntry, gz, raw_zip, tar_member, tar_of
-from support.patching import Patch
 from support.server import FaultServer, Handler
 
 from cudaredist.archives.members import Members
@@ -17,7 +15,7 @@ from cudaredist.errors import InvalidArchiveError
 from cudaredist.primitives import sha256_of
 from cudaredist.sources.chain import open_sources
 from cudaredist.sources.protocol import Settings
-from cudaredist.store.archive_service import ArchiveService
+from cudaredist.store.archive_service import ArchiveService, DownloadSlots
 from cudaredist.store.fetch_archive import ArchiveRequest
 from cudaredist.tasks import each
 
@@ -61,37 +59,48 @@ def test_invalid_archive_with_right_hash_is_the_publishers_fault(
 
 
 @pytest.mark.parametrize(
-    ("cores", "downloads", "expected"), [(2, None, 1), (8, None, 2), (2, 3, 3)], ids=str
+    ("jobs", "downloads", "expected"),
+    [
+        pytest.param(8, None, [1, 2, 2, 2, 2], id="first alone, then two"),
+        pytest.param(12, None, [1, 3, 3], id="first alone, then a quarter of the jobs"),
+        pytest.param(8, 3, [3, 3], id="stated number"),
+    ],
 )
 def test_archives_are_downloaded_so_many_at_a_time(
-    server: FaultServer,
-    patch: Patch,
-    tmp_path: Path,
-    cores: int,
-    downloads: int | None,
-    expected: int,
+    server: FaultServer, tmp_path: Path, jobs: int, downloads: int | None, expected: list[int]
 ) -> None:
     """Each answer waits for the others of the same time, or a limit ends the test."""
-    patch(os, "cpu_count", lambda: cores)
-    together, active, peaks = threading.Barrier(expected), list[str](), list[int]()
+    rounds = [threading.Barrier(count) for count in expected]
+    order = [barrier for barrier in rounds for _ in range(barrier.parties)]
+    active, peaks, mutex = list[str](), list[int](), threading.Lock()
 
     def answer(handler: Handler, data: bytes) -> None:
-        active.append(handler.path)
-        peaks.append(len(active))
+        with mutex:
+            active.append(handler.path)
+            peaks.append(len(active))
+            together = order[len(peaks) - 1]
         together.wait(300)
-        active.remove(handler.path)
+        with mutex:
+            active.remove(handler.path)
         handler.answer(200, data)
 
-    names = [f"archive_{n}.tar.xz" for n in range(6)]
+    names = [f"archive_{n}.tar.xz" for n in range(sum(expected))]
     for name in names:
         server.files[f"/{name}"] = name.encode()
         server.answers[f"/{name}"] = answer
     requests = [ArchiveRequest(x, (x,), sha256_of(x.encode()), len(x)) for x in names]
     with contextlib.closing(open_sources([server.url], Settings())) as sources:
-        service = ArchiveService(chains={(): sources}, jobs=8, downloads=downloads)
+        service = ArchiveService(chains={(): sources}, jobs=jobs, downloads=downloads)
         fetch = partial(_fetch_to, service, tmp_path)
         assert each(requests, fetch, service.threads, service.stop) == [None] * len(names)
-    assert max(peaks) == expected
+    assert max(peaks) == max(expected)
+
+
+def test_first_download_is_alone() -> None:
+    slots = DownloadSlots(jobs=12)
+    with slots:
+        assert not slots._free.acquire(blocking=False)
+    assert [slots._free.acquire(blocking=False) for _ in range(4)] == [True, True, True, False]
 
 
 def _fetch_to(service: ArchiveService, folder: Path, request: ArchiveRequest) -> None:
