@@ -1,6 +1,7 @@
 """Tests of diff: the reports in the cache, which are as good as new ones."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,7 @@ def test_all_parts_of_a_report_are_stored(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
     for key, report in enumerate(reports):
         kind: type[Any] = type(report)
-        first = stored_report(kind, f"{key:064}", cache, lambda report=report: report)
+        first = stored_report(kind, f"{key:064}", cache, partial(reports.__getitem__, key))
         stored = stored_report(kind, f"{key:064}", cache, lambda: pytest.fail("not stored"))
         assert first == stored == report
         # Parts that are equal have equal hashes, unlike lists.
