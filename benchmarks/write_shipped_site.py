@@ -1,6 +1,6 @@
 """Measure the CPU seconds and the size of the web site of the shipped data.
 
-Compares them with limits: the site is made in 20 seconds on one core, and has at most 30 MB.
+Compares them with limits: the site is made in 12 seconds on one core, and has at most 30 MB.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from verdict import check_limit
 
-SECONDS, MEGABYTES = 20.0, 30.0
+SECONDS, MEGABYTES = 12.0, 30.0
 
 
 def measure() -> tuple[float, float]:

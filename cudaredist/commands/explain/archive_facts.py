@@ -320,9 +320,9 @@ class _Neighbors:
             ((row.channel, row.redist, row.label, row.platform, row.variant), row)
             for row in index.ask(_PROVIDERS, providers, redists)
         )
-
         # Releases share archives: each pair is compared once.
         self._provided = cache(self._compare)
+        self._required = cache(self._find_required)
 
     def providers(self, one: IndexedArchive, needed: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         """Return the packages of the release with required libraries or headers."""
@@ -340,17 +340,23 @@ class _Neighbors:
         self, contents: int, platform: str, needed: tuple[str, ...], of_neighbor: int
     ) -> tuple[str, ...]:
         """Return the required libraries and headers that the contents of a neighbor have."""
-        libraries = {key_of(name) for name in needed}
+        libraries, headers = self._required(contents, platform, needed)
+        return (
+            *sorted(libraries.intersection(self._sonames.get(of_neighbor, ()))),
+            *sorted(headers.intersection(self._headers.get(of_neighbor, ()))),
+        )
+
+    def _find_required(
+        self, contents: int, platform: str, needed: tuple[str, ...]
+    ) -> tuple[set[str], set[str]]:
+        """Return the keys of required libraries, and the paths of missing headers."""
         headers = {
             f"{root}{name}"
             for name, ways in self._missing[contents].items()
             if any(holds(condition, Platform(platform)) for condition in ways.values())
             for root in ROOTS
         }
-        return (
-            *sorted(libraries.intersection(self._sonames.get(of_neighbor, ()))),
-            *sorted(headers.intersection(self._headers.get(of_neighbor, ()))),
-        )
+        return {key_of(name) for name in needed}, headers
 
 
 @lru_cache(maxsize=1024)
