@@ -1,7 +1,7 @@
 """Measure the CPU seconds and the size of the web site of the shipped data.
 
-Compares them with limits: the site is made in 12 seconds on one core, and has at most 38 MB. Its goal
-is 30 MB. It has 36 MB since the search finds symbols, whose scripts are 12 MB.
+Compares them with limits: the site is made in 12 seconds on one core, and has at most 38 MB. Its
+goal is 30 MB. It has 36 MB since the search finds symbols, whose scripts are 12 MB.
 """
 
 import os
