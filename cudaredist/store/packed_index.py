@@ -39,6 +39,7 @@ _ROWS_AT_ONCE = 10
 _SMALLEST: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 22,
     zstd.CompressionParameter.window_log: 25,
+    zstd.CompressionParameter.checksum_flag: 1,
 }
 """zstd decompresses in a fifth of the time of xz, and its output is 4 % larger."""
 

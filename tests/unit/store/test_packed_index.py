@@ -15,7 +15,7 @@ from cudaredist.store import packed_index
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.index_database import IndexDatabase
-from cudaredist.store.index_schema import PARTS
+from cudaredist.store.index_schema import PARTS, create_tables
 
 RELEASE = "redistrib_2.28.9.json"
 FILES = (
@@ -172,6 +172,20 @@ def test_damaged_packed_index_is_not_used(data: Path, tmp_path: Path) -> None:
     packed = tmp_path / "packed"
     packed.write_bytes(packed.read_bytes()[:-100])
     assert rows_of(open_database(Store(data), tmp_path / "cache")) == expected
+
+
+def test_every_changed_byte_of_a_packed_index_is_detected(data: Path, tmp_path: Path) -> None:
+    content = (tmp_path / "packed").read_bytes()
+    paths = open_database(Store(data), tmp_path / "cache").documents.paths
+    # The first bytes are the sizes of the frame.
+    for place in range(20, len(content), len(content) // 50):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        with closing(sqlite3.connect(":memory:")) as connection:
+            create_tables(connection)
+            packed_index.unpack(bytes(changed), connection, paths, {})
+            rows = connection.execute("SELECT count(*) FROM documents").fetchone()
+        assert rows == (0,), place
 
 
 def test_value_with_a_separator_cannot_be_packed(data: Path, tmp_path: Path) -> None:
