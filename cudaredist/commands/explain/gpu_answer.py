@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from cudaredist.commands.explain.newest_releases import NewestReleases
 from cudaredist.commands.explain.report import PackageCoverage, ReleaseCoverage, ReleaseSpan
 from cudaredist.formats.plain_report import PlainEntry, as_json
-from cudaredist.store.data_folder import Store
+from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.explanation import Claim, Fact, Topic
 from cudaredist.tables.gpus.matching_gpus import NamedGpu
@@ -102,15 +102,27 @@ _GPUS = Question(
 
 def stored_answers(names: Collection[str], store: Store, index: Index) -> dict[str, GpuAnswer]:
     """Return the answers about capabilities that the index has."""
+    if not _is_complete(store):
+        return {}
     rows = index.ask(_ANSWERS, *_scope(store), names)
     return {row.capability: GpuAnswer.parse(row.answer) for row in rows}
 
 
 def store_answers(answers: Mapping[str, GpuAnswer], store: Store, index: Index) -> None:
     """Store answers in the index."""
+    if not _is_complete(store):
+        return
     rows = [(*_scope(store), name, answer.text()) for name, answer in answers.items()]
     query = "INSERT OR REPLACE INTO gpu_answers VALUES (?, ?, ?, ?)"
     index.database.add_answers(lambda connection: connection.executemany(query, rows))
+
+
+def _is_complete(store: Store) -> bool:
+    """Check if the index has all files on which answers depend.
+
+    Shipped policies and wheels are used even without the shipped data.
+    """
+    return store.layers[-1].root.resolve() == shipped_data().resolve()
 
 
 def _scope(store: Store) -> tuple[str, str]:

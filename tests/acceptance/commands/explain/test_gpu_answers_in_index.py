@@ -1,6 +1,7 @@
 """Tests of the answers of `explain gpu` that the index stores."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.facts_index import Index
 
 READ = "cudaredist.commands.explain.answer_gpus.read_coverage"
+SHIPPED = "cudaredist.commands.explain.gpu_answer.shipped_data"
 
 
 def cublas(label: str) -> Release:
@@ -26,13 +28,14 @@ def cublas(label: str) -> Release:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a data folder. Its files count as changed long ago."""
+    """Write the shipped data. Its files count as changed long ago."""
     monkeypatch.setattr("cudaredist.store.documents._SETTLED_NS", -(10**12))
     root = tmp_path / "data"
     put_data(root, cublas("12.9.1"))
     for name in ("gpus.json", "policy/gpus.json", "policy/drivers.json", "policy/constraints.json"):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_bytes((REPOSITORY / "data" / name).read_bytes())
+    monkeypatch.setattr(SHIPPED, lambda: root)
     return root
 
 
@@ -93,6 +96,20 @@ def test_answer_follows_the_data(
     assert words not in run(*call).stdout
     edit(data)
     assert words in run(*call).stdout
+
+
+def test_answer_without_the_shipped_data_follows_its_policies(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = tmp_path / "shipped"
+    shutil.copytree(REPOSITORY / "data/policy", shipped / "policy")
+    for name in (SHIPPED, "cudaredist.store.data_folder.shipped_data"):
+        monkeypatch.setattr(name, lambda: shipped)
+    (data / "policy/drivers.json").unlink()
+    call = ("explain", "gpu", "V100", "--sources", "--data-dir", data, "--no-shipped-data")
+    assert "its last driver branch is 999" not in run(*call).stdout
+    edit_drivers(shipped)
+    assert "its last driver branch is 999" in run(*call).stdout
 
 
 def test_policy_of_releases_is_a_part_of_the_data(run: Run, data: Path, patch: Patch) -> None:
