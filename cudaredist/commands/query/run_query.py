@@ -29,7 +29,7 @@ from cudaredist.store.index_schema import PARTS, index_schema, missing_part
 from cudaredist.store.temporary_folders import temporary_folder
 
 _TABLE = re.compile(r"\n\n((?:-- .*\n)++)CREATE (?:TABLE|VIEW) (\w+)[^;]*")
-_COLUMN = re.compile(r"^    (\w+) [A-Z]+(.*?),?(?: -- (.*))?$", re.MULTILINE)
+_COLUMN = re.compile(r"^    (\w+) ([A-Z]+)(.*?),?(?: -- (.*))?$", re.MULTILINE)
 _COLUMN_OF_VIEW = re.compile(r"^    \S.* AS (\w+),? -- (.*)$", re.MULTILINE)
 _REFERENCE = re.compile(r"REFERENCES (\w+)")
 
@@ -42,17 +42,19 @@ def list_tables() -> QueryReport:
 
 def _rows() -> Iterator[tuple[str, str | None, str | None, str]]:
     meanings: dict[str, str] = {}
+    types: dict[str, str] = {}
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript(index_schema())
         for match in _TABLE.finditer(index_schema()):
             table = match[2]
             yield table, None, None, " ".join(match[1].replace("-- ", "").split())
-            # Other columns of a view have the meaning that they have in the tables above it.
-            for name, definition, comment in _COLUMN.findall(match[0]):
-                meanings[name] = _meaning(definition, comment)
+            # Other columns of a view have the meaning and type that they have in the tables above
+            # it. Releases of SQLite state different types for expressions.
+            for name, kind, definition, comment in _COLUMN.findall(match[0]):
+                types[name], meanings[name] = kind, _meaning(definition, comment)
             meanings |= dict(_COLUMN_OF_VIEW.findall(match[0]))
-            for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})"):
-                yield table, name, kind or None, meanings[name]
+            for _, name, *_ in database.execute(f"PRAGMA table_info({table})"):
+                yield table, name, types.get(name), meanings[name]
 
 
 def _meaning(definition: str, comment: str) -> str:
