@@ -9,7 +9,6 @@ import contextlib
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -48,25 +47,6 @@ class Examined(NamedTuple):
     """Whether the archive was read, because the cache did not have the facts."""
 
 
-class DownloadSlots:
-    """Limits the downloads at the same time: the first one has the whole line for itself.
-
-    The cores are idle until an archive is complete. Later, more connections are faster if the
-    server limits each of them. With too many, archives end late, and nothing could be read.
-    """
-
-    def __init__(self, jobs: int) -> None:
-        self._free = threading.Semaphore(1)
-        self._later = max(2, jobs // 4) - 1
-
-    def __enter__(self) -> None:
-        self._free.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        later, self._later = self._later, 0
-        self._free.release(1 + later)
-
-
 @dataclass(kw_only=True)
 class ArchiveService:
     """Opens the archives of a run, from any thread."""
@@ -97,10 +77,8 @@ class ArchiveService:
 
     def __post_init__(self) -> None:
         self._reading = threading.Semaphore(self.jobs)
-        if self.downloads is None:
-            self._downloading: AbstractContextManager[object] = DownloadSlots(self.jobs)
-        else:
-            self._downloading = threading.Semaphore(self.downloads)
+        # With more downloads at once, the first ones would end later, and nothing could be read.
+        self._downloading = threading.Semaphore(self.downloads or max(2, self.jobs // 4))
 
     @property
     def threads(self) -> int:

@@ -11,8 +11,8 @@ import errno
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeAlias
@@ -115,7 +115,7 @@ class ArchiveFetch:
     """The folder of an unnamed file. Default: the system's temporary folder."""
     max_size: int
     """The limit of bytes if the archive's size is not known."""
-    slot: AbstractContextManager[object]
+    slot: threading.Semaphore
     """Limits the downloads at the same time."""
     count: Callable[[int], None]
     """Called with the number of bytes that were fetched."""
