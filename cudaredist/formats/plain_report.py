@@ -7,13 +7,18 @@ that descriptions are in `Annotated`.
 """
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, ClassVar, Literal, Self, dataclass_transform
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar, dataclass_transform
 
 from pydantic import ConfigDict
 
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import ArchiveId, Version
+
+_Entry = TypeVar("_Entry", bound="PlainEntry")
+Parts: TypeAlias = "Mapping[type[PlainEntry], Mapping[str, type[PlainEntry]]]"
+"""The fields of reports that have parts, and the types of these."""
 
 
 def _describe(schema: dict[str, Any], entry: type) -> None:
@@ -123,3 +128,15 @@ def as_json(value: object) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, dict):
         return {name: as_json(part) for name, part in value.items()}
     return [*map(as_json, value)] if isinstance(value, tuple) else value
+
+
+def from_json(kind: type[_Entry], values: Mapping[str, Any], parts: Parts) -> _Entry:
+    """Return a report or a part of it from the values that `as_json` returned."""
+    of_kind = parts.get(kind, {})
+
+    def parsed(value: Any, part: type[PlainEntry] | None) -> Any:  # noqa: ANN401 - any JSON value
+        if isinstance(value, list):
+            return tuple(parsed(one, part) for one in value)
+        return value if value is None or part is None else from_json(part, value, parts)
+
+    return kind(**{name: parsed(value, of_kind.get(name)) for name, value in values.items()})

@@ -6,8 +6,8 @@ To read it, no models are imported.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from cudaredist.commands.diff.report import (
     ApiChange,
@@ -21,7 +21,7 @@ from cudaredist.commands.diff.report import (
     RunPathChange,
     VulnerabilityChange,
 )
-from cudaredist.formats.plain_report import PlainEntry, as_json
+from cudaredist.formats.plain_report import Parts, as_json, from_json
 from cudaredist.jsontext import load_json
 from cudaredist.primitives import find_release, sha256_of
 from cudaredist.store.cache import Cache
@@ -30,10 +30,9 @@ from cudaredist.store.facts_index import Index
 _KIND = "folders/compared"
 """Like the facts of folders, old ones are removed: the state of the data never returns."""
 
-_Entry = TypeVar("_Entry", bound=PlainEntry)
 _Report = TypeVar("_Report", DiffReport, ApiDiffReport)
 
-_PARTS: Mapping[type[PlainEntry], Mapping[str, type[PlainEntry]]] = {
+_PARTS: Parts = {
     ApiDiffReport: {"counts": ApiCount, "changes": ApiChange},
     DiffReport: {
         "packages": PackageDelta,
@@ -47,7 +46,6 @@ _PARTS: Mapping[type[PlainEntry], Mapping[str, type[PlainEntry]]] = {
     },
     PackageDelta: {"deltas": Delta},
 }
-"""The fields of reports that have parts."""
 
 
 def stored_report(
@@ -59,7 +57,7 @@ def stored_report(
     """
     data = cache.get(_KIND, key) if key else None
     if data is not None:
-        return _parsed(kind, load_json(data))
+        return from_json(kind, load_json(data), _PARTS)
     report = make()
     # The index has its own folder, and a warning, if the cache cannot be written.
     if key and cache.temporary_folder() is not None:
@@ -82,14 +80,3 @@ def are_examined(releases: list[tuple[str, str]], index: Index) -> bool:
         str(find_release(text, index.store.manifests(redist).labels())) in labels.get(redist, ())
         for redist, text in releases
     )
-
-
-def _parsed(kind: type[_Entry], values: Mapping[str, Any]) -> _Entry:
-    parts = _PARTS.get(kind, {})
-    return kind(**{name: _value(value, parts.get(name)) for name, value in values.items()})
-
-
-def _value(value: Any, part: type[PlainEntry] | None) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, list):
-        return tuple(value) if part is None else tuple(_parsed(part, one) for one in value)
-    return value if value is None or part is None else _parsed(part, value)

@@ -5,17 +5,24 @@ It imports no models, which take longer to import than all other work of a looku
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from cudaredist.commands.explain.newest_releases import NewestReleases
 from cudaredist.commands.explain.report import PackageCoverage, ReleaseCoverage, ReleaseSpan
-from cudaredist.formats.plain_report import PlainEntry, as_json
+from cudaredist.formats.plain_report import Parts, as_json, from_json
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.facts_index import Index, Question
 from cudaredist.tables.explanation import Claim, Fact, Topic
 from cudaredist.tables.gpus.matching_gpus import NamedGpu
 
-_Entry = TypeVar("_Entry", bound=PlainEntry)
+_PARTS: Parts = {
+    Topic: {"facts": Fact},
+    Fact: {"otherwise": Claim},
+    PackageCoverage: {
+        **dict.fromkeys(("any", "native", "ptx"), ReleaseSpan),
+        "without": ReleaseCoverage,
+    },
+}
 
 
 class GpuAnswer(NamedTuple):
@@ -42,36 +49,13 @@ class GpuAnswer(NamedTuple):
     def parse(cls, text: str) -> "GpuAnswer":
         """Return the answer of JSON that `text` returned."""
         values = json.loads(text)
-        newest, topic = values["newest"], values["topic"]
+        newest = values["newest"]
         return cls(
             sentence=values["sentence"],
             newest=newest and NewestReleases(**newest),
-            topic=Topic(title=topic["title"], facts=tuple(map(_fact, topic["facts"]))),
-            coverage=tuple(map(_coverage, values["coverage"])),
+            topic=from_json(Topic, values["topic"], _PARTS),
+            coverage=tuple(from_json(PackageCoverage, x, _PARTS) for x in values["coverage"]),
         )
-
-
-def _fact(values: Mapping[str, Any]) -> Fact:
-    claims = tuple(_entry(Claim, claim) for claim in values["otherwise"])
-    return _entry(Fact, values, otherwise=claims)
-
-
-def _coverage(values: Mapping[str, Any]) -> PackageCoverage:
-    models = {"any": ReleaseSpan, "native": ReleaseSpan, "ptx": ReleaseSpan}
-    parts = {
-        name: _entry(model, values[name])
-        for name, model in (models | {"without": ReleaseCoverage}).items()
-        if values[name] is not None
-    }
-    return _entry(PackageCoverage, values, **parts)
-
-
-def _entry(model: type[_Entry], values: Mapping[str, Any], **parts: object) -> _Entry:
-    """Return a part of a report with the values of JSON, and parts of its own."""
-    plain = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    }
-    return model(**(plain | parts))
 
 
 class _StoredAnswer(NamedTuple):
