@@ -24,7 +24,7 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from serving import serving
+from serving import serve_connections, serving
 from support.wheels import wheel
 from verdict import check_limit
 
@@ -110,12 +110,7 @@ def serve(pipe: Connection) -> None:
                 await writer.drain()
         writer.close()
 
-    async def run() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=128)
-        pipe.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    asyncio.run(run())
+    serve_connections(pipe, answer)
 
 
 def bare(port: int, requests: Requests) -> float:

@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 
 from process_archives import binaries_of_machine, timed
-from serving import serving
+from serving import serve_connections, serving
 from verdict import TOLERANCE, check_limit
 
 from cudaredist.sources.chain import open_sources
@@ -103,12 +103,7 @@ def serve(pipe: Connection, folder: Path, rate: float = RATE) -> None:
                     await writer.drain()
         writer.close()
 
-    async def run() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        pipe.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    asyncio.run(run())
+    serve_connections(pipe, answer)
 
 
 def examine(base: str, requests: list[ArchiveRequest]) -> None:

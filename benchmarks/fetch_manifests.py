@@ -32,7 +32,7 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from serving import serving
+from serving import serve_connections, serving
 from support.factory import manifest
 from verdict import TOLERANCE, check_limit, cpu_ratio
 
@@ -84,12 +84,7 @@ def serve(pipe: Connection) -> None:
                 await writer.drain()
         writer.close()
 
-    async def run() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=128)
-        pipe.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    asyncio.run(run())
+    serve_connections(pipe, answer)
 
 
 def names() -> queue.SimpleQueue[str]:

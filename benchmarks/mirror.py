@@ -24,7 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import httpx
-from serving import serving
+from serving import serve_connections, serving
 from support.factory import archive_path, manifest
 from support.running import invoke
 from verdict import TOLERANCE, check_limit, cpu_ratio
@@ -66,12 +66,7 @@ def serve(pipe: Connection) -> None:
                     await writer.drain()
         writer.close()
 
-    async def run() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        pipe.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    asyncio.run(run())
+    serve_connections(pipe, answer)
 
 
 def plain(url: str, folder: Path) -> None:
